@@ -16,7 +16,7 @@ SQLLOGICTEST := $(CACHE)/tools/.sqllogictest-$(SQLLOGICTEST_VERSION)
 PYTHON ?= python3
 VENV := .venv
 E2E := tests/e2e
-# The tests with real clients wait more than they compute: so many files run at once.
+# The tests with real clients wait more than they compute: several files run at once.
 E2E_WORKERS ?= 4
 say = @printf '\n== %s\n' "$(1)"
 
@@ -70,7 +70,7 @@ $(SQLLOGICTEST):
 	cargo install --quiet --debug --locked --root "$(CACHE)/tools" --version $(SQLLOGICTEST_VERSION) sqllogictest-bin
 	touch $@
 
-# npm prints nothing of interest to whoever runs the tests; errors still show.
+# npm prints nothing of interest for the tests; errors still show.
 %/node_modules/.installed: %/package.json %/package-lock.json
 	cd $* && npm ci --no-audit --no-fund --loglevel=error
 	touch $@

@@ -41,7 +41,7 @@ def add_awake(parser):
 @contextlib.contextmanager
 def awake(wanted):
     """Keeps all processors from halting, if that is wanted. A virtual processor that halted may wait for another guest's turn to end when
-    it is to go on; the loops get only time that nobody else on this machine wants."""
+    it is to continue; the loops get only time that nobody else on this machine wants."""
     loops = []
     try:
         for processor in sorted(os.sched_getaffinity(0)) if wanted else []:

@@ -11,7 +11,7 @@ export interface Column {
   id: string;
   label: string;
   unit: string;
-  /** Numbers stand at the right edge, so that their digits line up. */
+  /** Numbers are at the right edge, so that their digits line up. */
   numeric: boolean;
   text(vehicle: Vehicle, nowMs: number): string;
   sortValue(vehicle: Vehicle): SortValue;

@@ -65,7 +65,7 @@ export class Header {
     ];
     setText(this.about, parts.filter(Boolean).join(" · "));
     const reason = store?.sealed ?? "";
-    setText(this.sealed, reason === "" ? "" : `The store refuses writes; reading goes on. Cause: ${reason}`);
+    setText(this.sealed, reason === "" ? "" : `The store refuses writes; reading continues. Cause: ${reason}`);
     this.sealed.hidden = reason === "";
   }
 }

@@ -1,5 +1,5 @@
 // The link to the server: login, device list, live updates, and all of it again after a failure.
-// What it is not: it draws nothing and keeps no values; whoever listens does.
+// What it is not: it draws nothing and keeps no values; the listener does.
 
 import { ApiError, type Api, type DeviceList } from "./api";
 import {
@@ -114,7 +114,7 @@ export class Link {
     }
   }
 
-  /** Connects anew with the session that the API has now. */
+  /** Connects again with the session that the API has now. */
   restart(): void {
     this.loginReason = "";
     this.drop?.({ reason: "", again: true });

@@ -15,7 +15,7 @@ export class LoginForm {
 
   constructor(private readonly api: Api) {}
 
-  /** Shows the form until the server accepts a login (true), or the user goes on without (false) where that is possible. */
+  /** Shows the form until the server accepts a login (true), or the user continues without (false) where that is possible. */
   async ask(reason: string, mayCancel = false): Promise<boolean> {
     this.cancel.hidden = !mayCancel;
     setText(this.error, reason);

@@ -116,7 +116,7 @@ export class FleetTable {
     return this.pointerInside || this.body.querySelector("tr:focus-visible") !== null;
   }
 
-  /** Sorts and filters anew, even under the mouse. */
+  /** Sorts and filters again, even under the mouse. */
   private reorder(): void {
     this.order = [];
     this.draw(Date.now());

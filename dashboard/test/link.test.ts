@@ -159,7 +159,7 @@ describe("Link", () => {
     ]);
   });
 
-  it("logs in anew at once when the token has expired", async () => {
+  it("logs in again at once when the token has expired", async () => {
     const { sockets, log, settle } = page({ publicLogin: false });
     await settle();
     sockets[0]?.open();

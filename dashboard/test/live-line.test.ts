@@ -61,7 +61,7 @@ describe("LiveLine", () => {
     expect(times(line)).toEqual([]);
   });
 
-  it("goes on with live points when the history fails, and says why until it succeeds", async () => {
+  it("continues with live points when the history fails, and says why until it succeeds", async () => {
     const { asked, line } = store();
     const loaded = line.select("car", "speed", NOW);
     asked[0]?.fail(new ApiError("Too many requests", 429));

@@ -27,7 +27,7 @@ struct Heard {
     end: Option<Result<bool, ()>>,
 }
 
-/// Takes piece after piece, the way a client does, with so many bytes at a time.
+/// Takes piece after piece, the way a client does, with that many bytes at a time.
 fn follow(stream: &[u8], to_head: bool, step: usize) -> Heard {
     let mut answers = Answers::default();
     let mut heard = Heard::default();

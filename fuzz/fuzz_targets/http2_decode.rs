@@ -7,7 +7,7 @@ use libfuzzer_sys::fuzz_target;
 use wire::http2::limits::{FRAME_BYTES_MAX, FRAME_HEADER_BYTES};
 use wire::http2::{Frame, frame, hpack, reason, write};
 
-/// Where the reserved bit of the stream's number stands.
+/// Where the reserved bit of the stream's number is.
 const RESERVED: usize = 5;
 
 fuzz_target!(|input: &[u8]| {

@@ -29,7 +29,8 @@ fn walk(body: &[u8]) -> Result<(), SyntaxError> {
 
 fn check(point: &DataPoint<'_>) {
     for epoch in [Epoch::OpenTsdb, Epoch::HiTsdb] {
-        for refusal in [point.sample(epoch).err(), point.fields_time(epoch).err()].into_iter().flatten() {
+        for refusal in [point.timed_value(epoch).err(), point.fields_time(epoch).err()].into_iter().flatten()
+        {
             assert!(!refusal.to_string().is_empty());
         }
     }

@@ -35,7 +35,7 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-/// A refusal leaves everything as it was, for whoever repairs it, and names the damaged file.
+/// A refusal leaves everything as it was, for the repair, and names the damaged file.
 fn refused(disk: &FaultyDisk, files: &Files, damaged: &Path, bytes: &[u8], refusal: &StoreError) {
     for path in files.paths("") {
         let before = if path == damaged { bytes } else { files.content(&path) };

@@ -53,7 +53,7 @@ fn check_point(line: &[u8]) {
         Err(refusal) => return assert!(!refusal.to_string().is_empty()),
     };
     let rules = SeriesRules::default();
-    let (Ok(sample), Ok(tags)) = (put.sample(Epoch::OpenTsdb), put.tags(&rules)) else { return };
+    let (Ok(timed_value), Ok(tags)) = (put.timed_value(Epoch::OpenTsdb), put.tags(&rules)) else { return };
     assert!(!tags.is_empty() && tags.len() <= rules.tags_max, "{tags:?}");
     let metric = put.metric;
     let words: Vec<String> = tags.iter().map(|(name, value)| format!("{name}={value}")).collect();
@@ -61,6 +61,6 @@ fn check_point(line: &[u8]) {
     let numbers: Vec<&str> = text.split(' ').skip(2).take(2).collect();
     let again = format!("put {metric} {} {}\n", numbers.join(" "), words.join(" "));
     let again = PutLine::parse(again.as_bytes()).expect("it was written by us");
-    assert_eq!((again.metric, again.sample(Epoch::OpenTsdb)), (metric, Ok(sample)));
+    assert_eq!((again.metric, again.timed_value(Epoch::OpenTsdb)), (metric, Ok(timed_value)));
     assert_eq!(again.tags(&rules), Ok(tags));
 }

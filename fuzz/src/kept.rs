@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use model::{SeriesId, SeriesKey, Value};
-use store::conformance::{RowFound, batch_of, collect, scan_all, wait};
+use store::conformance::{FoundRow, batch_of, collect, scan_all, wait};
 use store::{Durability, Maintenance, Reader, StoreError, Writer};
 use store_local::{LocalStore, Options, RecoveryReport};
 use testkit::FaultyDisk;
@@ -105,7 +105,7 @@ pub fn readable(store: &LocalStore) -> Result<Rows, StoreError> {
     for (parity, device) in DEVICES.into_iter().enumerate() {
         let key = SeriesKey::device(TABLE, device).expect("a valid name");
         let Some(series) = store.find_series(&key) else { continue };
-        let found: Vec<RowFound> = collect(store, &scan_all(series, &KEYS))?;
+        let found: Vec<FoundRow> = collect(store, &scan_all(series, &KEYS))?;
         for (n, values) in found {
             assert!(
                 (0..=NEW_ROW).contains(&n) && n % 2 == parity as i64,

@@ -24,7 +24,7 @@ class Report:
         self._stolen = parity.stolen_share()
 
     def figure(self, what, value, unit, at_least=None, at_most=None):
-        """A measured figure, with the goal that it has to reach."""
+        """A measured figure, with the goal that it must reach."""
         met = None
         if at_least is not None or at_most is not None:
             met = (at_most is None or value <= at_most) and (at_least is None or value >= at_least)
@@ -36,7 +36,7 @@ class Report:
         print(f"  {what:<80} {value:>14,.{2 if abs(value) < 1000 else 0}f} {unit}{goal}", flush=True)
 
     def check(self, what, expected, found, passed=None):
-        """Compares the output with what it has to be."""
+        """Compares the output with what it must be."""
         passed = expected == found if passed is None else passed
         self.checks.append({"what": what, "expected": expected, "found": found, "passed": passed})
         if not passed:

@@ -22,7 +22,7 @@ def add_arguments(parser):
     parser.add_argument("--devices", type=int, default=1_000)
     parser.add_argument("--sensors", type=int, default=10)
     parser.add_argument("--window", type=int, default=60, help="seconds of a window; it slides each second")
-    parser.add_argument("--seconds", type=int, default=90, help="duration of the load; it has to be longer than a window")
+    parser.add_argument("--seconds", type=int, default=90, help="duration of the load; it must be longer than a window")
     parser.add_argument("--share", action="store_true", help="each sensor reads its share of the devices [default: each reads all]")
     parser.add_argument("--lateness", help="event time with this lateness, such as 1s")
 

@@ -38,12 +38,12 @@ def test_a_device_that_invents_names_leaves_the_others_their_columns(own_server)
     assert columns < 400, "a few of the honest ones and at most 300 of the attacker"
     assert len(ask(server, "SELECT * FROM telemetry LIMIT 1")[0]) == columns
     # Every invented value is in a column or in a dead letter.
-    letters = ask(server, f"SELECT payload, reason FROM dead_letter WHERE device = '{attacker.name}'")
-    refused = [(key, value) for letter in letters for row in json.loads(letter["payload"]) for key, value in row["values"].items()]
+    dead_letters = ask(server, f"SELECT payload, reason FROM dead_letter WHERE device = '{attacker.name}'")
+    refused = [(key, value) for dead_letter in dead_letters for row in json.loads(dead_letter["payload"]) for key, value in row["values"].items()]
     stored = [(key, points[0]["value"]) for key, points in server.api.values(attacker.name).items() if key != "known"]
     sent = [(f"invented {n} {k}", k) for n in range(MESSAGES) for k in range(KEYS)] + [("invented over http", 1)]
     assert sorted(refused + stored) == sorted(sent)
-    assert all("new_columns_per_minute_max" in letter["reason"] and attacker.name in letter["reason"] for letter in letters)
+    assert all("new_columns_per_minute_max" in dead_letter["reason"] and attacker.name in dead_letter["reason"] for dead_letter in dead_letters)
     server.stop()
 
 

@@ -385,7 +385,7 @@ def test_a_log_whose_end_was_cut_is_damage(own_server, tmp_path, ended, how):
     server.stop()
 
 
-def test_a_log_without_a_note_of_its_end_is_no_damage(own_server):
+def test_a_log_without_a_note_of_its_end_is_not_damage(own_server):
     server = own_server()
     server.command("device", "add", "truck", "--token", "secret")
     server.api.send("secret", {"ts": 1_714_550_400_000, "values": {"n": 1}})

@@ -48,7 +48,7 @@ def close_all(sockets):
 
 
 def test_a_server_without_descriptors_waits_and_seals_nothing(own_server, tmp_path):
-    """The store has to write parts while the process can open nothing: it is busy, not sealed, and goes on afterwards."""
+    """The store must write parts while the process can open nothing: it is busy, not sealed, and continues afterwards."""
     config = tmp_path / "small.toml"
     config.write_text("[store]\nmemtable_flush_bytes = 1048576\nmemtable_bytes_max = 4194304\n")
     server = own_server(config=config)

@@ -130,7 +130,7 @@ def test_keys_survive_a_restart_and_bad_requests_are_refused(one):
         assert refused.returncode == 1 and what in refused.stderr, refused.stderr
     for login in (ADMIN, VIEWER):
         made = ask(one, key, "POST", "/api/tacho/api-keys", {"login": login, "name": "x", "role": "viewer"})
-        assert made.status_code == 403, "a key that expires makes no other key"
+        assert made.status_code == 403, "a key that expires cannot make another key"
     session = Api(one.url).login(VIEWER, "a long password")
     assert session.post("/api/tacho/api-keys", {"login": VIEWER, "name": "own", "role": "viewer"})["key"].startswith("tacho_")
     session.session.close()

@@ -42,7 +42,7 @@ def test_a_running_server_gets_the_gateway_and_creates_the_devices(own_server, t
     assert server.api.get("/api/tenant/devices", deviceName="dev-7")["additionalInfo"]["lastConnectedGateway"]
 
 
-def test_a_device_that_is_no_gateway_is_refused(own_server, tmp_path):
+def test_a_device_that_is_not_a_gateway_is_refused(own_server, tmp_path):
     server = own_server()
     server.api.post("/api/device?accessToken=gateway-0", {"name": "gateway-0"})
     known = ["--target", f"mqtt://127.0.0.1:{server.mqtt}", "--set", f"target.http={server.url.rstrip('/')}"]

@@ -85,7 +85,7 @@ def test_wrong_topics_of_a_profile_are_refused_with_their_place(own_server, tmp_
     server = own_server({})
     for topics, part in [
         ({"publish": ["a", "b/#/c"]}, 'tachoTopics.publish[1]: "b/#/c" is not a topic filter'),
-        ({"subscribe": ["${decive}/#"]}, 'tachoTopics.subscribe[0]: "${decive}" is none of the levels'),
+        ({"subscribe": ["${decive}/#"]}, 'tachoTopics.subscribe[0]: "${decive}" is not one of the levels'),
         ({"subscribe": ["a"] * 65}, "tachoTopics.subscribe has 65 patterns, the limit is 64 (TOPIC_PATTERNS_MAX)"),
         ({"publish": ["$SYS/broker/uptime"]}, "tachoTopics.publish[0]: topics that begin with $"),
         ({"reads": []}, 'tachoTopics has the member "reads"'),

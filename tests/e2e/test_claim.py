@@ -121,7 +121,7 @@ def test_an_offer_has_its_time_and_survives_a_kill(own_server, site):
     assert site.claim(site.ann).json() == "FAILURE"
 
 
-def test_what_is_no_offer_and_no_claim_is_refused(site):
+def test_what_is_neither_an_offer_nor_a_claim_is_refused(site):
     server = site.server
     with Client(server, "pump-token") as client:
         assert client.publish(CLAIM, "no json") == 0x99

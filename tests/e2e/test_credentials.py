@@ -162,7 +162,7 @@ def test_codes_of_refused_logins_and_the_wait_after_wrong_passwords(site):
     assert connack(site, user="u", version=mqtt.MQTTv311) == 0x87, "5, in the words of MQTT 5"
     for _ in range(5):
         assert connack(site, user="u", password="guess") == 0x86
-    assert connack(site, user="u", password="p") == 0x9F, "also the right password has to wait"
+    assert connack(site, user="u", password="p") == 0x9F, "also the right password must wait"
     assert connack(site, user="other", password="x") == 0x86, "others do not"
 
 

@@ -48,7 +48,7 @@ def rows(server, sql):
     return list(csv.DictReader(io.StringIO(reply.text)))
 
 
-def letters(server, device):
+def dead_letters(server, device):
     """Payload and reason of what was refused of a device, oldest first."""
     found = rows(server, f"SELECT door, payload, reason FROM dead_letter WHERE device = '{device.name}' ORDER BY ts")
     return [(row["door"], row["payload"], row["reason"]) for row in found]
@@ -92,7 +92,7 @@ def test_a_payload_that_cannot_be_read_is_kept_once(server, door, payload, code)
     device = server.device()
     with sender(server, door, device) as send:
         assert send(payload) == expected(door, code)
-    [(by, kept, reason)] = letters(server, device)
+    [(by, kept, reason)] = dead_letters(server, device)
     assert (by, kept) == (door.split()[0], payload.decode())
     assert reason
 
@@ -110,7 +110,7 @@ def test_known_keys_are_stored_and_the_others_kept_with_their_values(narrow, doo
         assert send(row(**{keys[5]: 6, keys[4]: 7})) == expected(door, QUOTA_EXCEEDED)
     latest = narrow.api.values(device.name)
     assert {key: points[0]["value"] for key, points in latest.items()} == {keys[0]: 5, keys[1]: 2, keys[2]: 2.5}
-    part, whole = letters(narrow, device)
+    part, whole = dead_letters(narrow, device)
     assert json.loads(part[1]) == [{"ts": 1_700_000_000_123, "values": {keys[3]: [1, 2], keys[1]: "text", keys[4]: True}}]
     assert json.loads(whole[1]) == json.loads(row(**{keys[5]: 6, keys[4]: 7}))
     for by, _, reason in (part, whole):
@@ -182,7 +182,7 @@ def test_a_full_table_still_takes_the_keys_that_it_has(full_table, door):
         assert send(row(c00000=1, **{f"new {device.name}": 2})) == expected(door, None)
         assert send(row(**{f"new {device.name}": 3})) == expected(door, QUOTA_EXCEEDED)
     assert server.api.latest(device.name, "c00000") == 1
-    part, whole = letters(server, device)
+    part, whole = dead_letters(server, device)
     assert json.loads(part[1]) == [{"ts": 1_700_000_000_123, "values": {f"new {device.name}": 2}}]
     assert json.loads(whole[1]) == json.loads(row(**{f"new {device.name}": 3}))
     assert all("table telemetry" in reason and "limit is 20000" in reason for _, _, reason in (part, whole))

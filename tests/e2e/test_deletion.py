@@ -150,7 +150,7 @@ def test_the_command_deletes_what_it_says(two, running):
 
 
 @pytest.mark.parametrize("body", [None, {"table": "telemetry", "series": True}], ids=["table", "series"])
-def test_connected_clients_go_on_after_a_deletion(two, body):
+def test_connected_clients_continue_after_a_deletion(two, body):
     """Each point that is sent after the answer and acknowledged is there, and the connection stays."""
     client = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2, protocol=mqtt.MQTTv5, reconnect_on_failure=False)
     client.username_pw_set("token-car")

@@ -80,7 +80,7 @@ def test_wrong_tokens_and_passwords_are_logged_and_never_told(own_server):
     server.stop()
 
 
-def test_a_renamed_device_goes_on_under_its_new_name(one):
+def test_a_renamed_device_continues_under_its_new_name(one):
     with Client(one, "secret-7", mqtt.MQTTv5) as client:
         assert client.publish('{"n":1}')[0] == 0
         done = one.command("device", "rename", "truck 7", "truck 8")

@@ -139,7 +139,7 @@ def rows_of(server, column):
 
 
 def test_a_part_is_plain_parquet(own_server):
-    """Whoever copies a part can read it without us."""
+    """A copy of a part can be read without us."""
     server = own_server({"TACHO_STORE_MEMTABLE_FLUSH_BYTES": FLUSH_BYTES})
     device = server.device()
     fill(server, device, 50_000, lambda n: {"n": n, "speed": n / 2, "on": n % 2 == 0, "name": f"row {n}"})
@@ -183,11 +183,11 @@ def test_what_is_refused_is_kept_to_the_byte(own_server):
         assert reply.status_code == 400
     fill(server, device, 100_000)
     server.stop()
-    letters = [row for row in rows_of(server, "reason") if row["reason"]]
-    assert sorted(payload_of(row) for row in letters) == sorted(3 * refused)
-    assert {row["door"] for row in letters} == {"mqtt", "http"}
-    assert {row["device"] for row in letters} == {device.name}
-    assert {row["topic"] for row in letters if row["door"] == "mqtt"} == {packets.TELEMETRY.decode()}
+    dead_letters = [row for row in rows_of(server, "reason") if row["reason"]]
+    assert sorted(payload_of(row) for row in dead_letters) == sorted(3 * refused)
+    assert {row["door"] for row in dead_letters} == {"mqtt", "http"}
+    assert {row["device"] for row in dead_letters} == {device.name}
+    assert {row["topic"] for row in dead_letters if row["door"] == "mqtt"} == {packets.TELEMETRY.decode()}
 
 
 def payload_of(row):

@@ -203,14 +203,14 @@ def test_errors_say_what_is_wrong_and_what_to_do(arguments, code, words, tmp_pat
     assert all(word in done.stderr for word in words), done.stderr
 
 
-def test_the_address_of_another_door_is_no_answer(own_server):
+def test_the_address_of_another_door_is_not_an_answer(own_server):
     server = own_server()
     done = run("sql", "--url", f"http://127.0.0.1:{server.mqtt}", "SELECT 1", env={"TACHO_PASSWORD": "x"}, check=False)
     assert done.returncode == 1 and "HTTP door" in done.stderr, done.stderr
     server.stop()
 
 
-def test_a_directory_that_is_no_data_directory_is_named(tmp_path):
+def test_a_directory_that_is_not_a_data_directory_is_named(tmp_path):
     (tmp_path / "photos").mkdir()
     for command in (["sql", "SELECT 1"], ["status"]):
         done = run(*command, "--data", tmp_path / "photos", check=False)
@@ -219,7 +219,7 @@ def test_a_directory_that_is_no_data_directory_is_named(tmp_path):
 
 
 @pytest.mark.parametrize("command", [["serve"], ["sql", "SELECT 1"], ["status"], ["check"]], ids=lambda command: command[0])
-def test_a_file_is_no_data_directory(command, tmp_path):
+def test_a_file_is_not_a_data_directory(command, tmp_path):
     (tmp_path / "file").write_text("")
     done = run(*command, "--data", tmp_path / "file", check=False)
     assert done.returncode == 1 and "is a file, not a data directory" in done.stderr, done.stderr

@@ -324,7 +324,7 @@ def test_errors_have_opentsdbs_shape(tsdb):
     assert tsdb.ask("POST", "/api/query", 413, data=b" " * 2_000_000)["error"]["code"] == 413
 
 
-def test_an_empty_range_is_no_error(grafana):
+def test_an_empty_range_is_not_an_error(grafana):
     assert grafana.get("/api/query", {"start": 1000, "end": 2000, "m": "sum:cpu.load"}) == []
     assert grafana.get("/api/query", {"start": T0, "m": "sum:cpu.load{host=nobody}"}) == []
     assert grafana.get("/api/query", {"start": T0, "m": "sum:cpu.load{nothing=*}"}) == []
@@ -532,7 +532,7 @@ def test_a_query_of_everything_is_bounded(own_server):
     filled = tsdb.get("/api/query", {"start": 0, "m": "sum:1ms-sum-zero:tsdb.much{host=h0}"}, 413)["error"]
     assert filled["code"] == 413, filled
     few = tsdb.get("/api/query", {"start": T0, "m": "sum:1d-count:tsdb.much"})
-    assert sum(few[0]["dps"].values()) == 1_000_000, "the server goes on"
+    assert sum(few[0]["dps"].values()) == 1_000_000, "the server continues"
 
 
 LONG = {"start": T0, "end": T0 + 475_200, "m": [f"{name}:1s-{name}-zero:tsdb.long" for name in AGGREGATORS if name != "none"]}

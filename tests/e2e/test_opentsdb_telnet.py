@@ -157,8 +157,8 @@ def test_bad_points_are_named_and_the_good_ones_stored(lines, opened):
     assert connection.ask(sent) == list(bad.values())
     assert rows(opened, "SELECT value FROM tel_part ORDER BY ts") == [[1], [2]]
     assert refused(opened, "point") == before + len(bad)
-    letters = rows(opened, "SELECT count(*) FROM dead_letter WHERE door = 'opentsdb' AND topic = 'put' AND payload LIKE '%tel_part%'")
-    assert letters[0][0] >= len(bad) - 1
+    dead_letters = rows(opened, "SELECT count(*) FROM dead_letter WHERE door = 'opentsdb' AND topic = 'put' AND payload LIKE '%tel_part%'")
+    assert dead_letters[0][0] >= len(bad) - 1
     assert connection.ask(f"put tel_tags {T0} 1 {many(9)}\nput tel_tags {T0} 2 {many(64)}\n") == []
     answers = connection.ask(f"put tel_tags {T0} 3 {many(65)}\n")
     assert answers[0].startswith("put: illegal argument: Too many tags: 65 maximum allowed: 64")

@@ -91,7 +91,7 @@ def test_grafana_builds_queries_and_draws(ask):
     assert [(float(seconds) - T0 / 1_000, mean) for seconds, _, mean in rows_of(series)] == [(0.0, 5.0), (10.0, 15.0), (20.0, 25.0)]
 
 
-def test_errors_have_the_state_and_the_connection_goes_on(ask):
+def test_errors_have_the_state_and_the_connection_continues(ask):
     column, table, syntax, fine = ask(
         ("SELECT velocity FROM telemetry",),
         ("SELECT * FROM nowhere",),

@@ -151,7 +151,7 @@ def test_what_tools_ask_of_the_catalog(jdbc):
     assert metadata.getTypeInfo().next()
 
 
-def test_errors_have_a_state_and_the_connection_goes_on(jdbc):
+def test_errors_have_a_state_and_the_connection_continues(jdbc):
     connection = jdbc()
     failures = jpype.JClass("java.sql.SQLException")
     for sql, state in [

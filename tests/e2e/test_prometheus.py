@@ -89,8 +89,8 @@ def test_samples_without_a_number_are_left_out_and_bad_series_are_named(server, 
     reply = write(snappy(infinite + nameless + series({"__name__": "prom_good", "host": "d"}, 2.5)))
     assert reply.status_code == 400 and "infinite" in reply.text and "__name__" in reply.text, reply.text
     assert rows(server, "SELECT value FROM prom_good WHERE host = 'd'") == [[2.5]]
-    letters = rows(server, "SELECT reason FROM dead_letter WHERE topic = '/api/v1/write'")
-    assert len(letters) == 2
+    dead_letters = rows(server, "SELECT reason FROM dead_letter WHERE topic = '/api/v1/write'")
+    assert len(dead_letters) == 2
 
 
 def test_what_is_not_remote_write_1_is_refused(server, write):

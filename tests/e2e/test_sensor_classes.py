@@ -60,7 +60,7 @@ def report(server, first, values):
     assert reply.status_code == 200, reply.text
 
 
-def test_a_model_marks_values_and_goes_on_after_a_kill(own_server):
+def test_a_model_marks_values_and_continues_after_a_kill(own_server):
     server = own_server()
     road(server)
     params = {"model": "linear", "window_size": 5, "error_bound": 5}

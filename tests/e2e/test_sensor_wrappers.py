@@ -121,16 +121,16 @@ def test_a_broken_line_is_named_and_the_others_are_read(own_server, tmp_path):
     assert output(server, "road")[0][0] == 1_769_943_600_000
     state = wait.until(lambda: (one := source(server, "road")).get("refused") == 4 and one, "the count")
     assert "line 6: no field has a value" in state["lastError"]
-    letters = server.api.session.post(
+    dead_letters = server.api.session.post(
         f"{server.url}/api/sql", json={"query": "SELECT reason, payload FROM dead_letter ORDER BY ts"}, timeout=WAIT_S
     ).json()["rows"]
-    assert [payload for _, payload in letters] == [
+    assert [payload for _, payload in dead_letters] == [
         "01/02/2026 12:00:01,two",
         "31/02/2026 12:00:02,3",
         '"01/02/2026 12:00:03,4',
         "01/02/2026 12:00:04,NaN",
     ]
-    assert 'road.csv, line 2: "two" in the column value is not a number' in letters[0][0]
+    assert 'road.csv, line 2: "two" in the column value is not a number' in dead_letters[0][0]
     text = server.command("sensor", "list").stdout
     assert "road: s/a (csv, CSV file" in text and "4 refused" in text
     metrics = server.api.metrics()

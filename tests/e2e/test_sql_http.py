@@ -114,7 +114,7 @@ def test_two_hundred_queries_at_once(server, truck):
     assert answers == [[[n] for n in range(10)]] * 200
 
 
-def test_over_the_memory_limit_the_query_ends_and_the_server_goes_on(own_server):
+def test_over_the_memory_limit_the_query_ends_and_the_server_continues(own_server):
     server = own_server({"TACHO_QUERY_MEMORY_BYTES_MAX": "2097152"})
     big = "SELECT x, count(*) FROM generate_series(1, 2000000) AS t(x) GROUP BY x ORDER BY 2, 1"
     refused = sql(server, big, check=False)
@@ -181,7 +181,7 @@ def test_a_large_answer_is_not_held_in_memory(own_server, form):
     query = f"SELECT {columns} FROM generate_series(1, 2500000) AS t(x)"
     sql(server, query + " LIMIT 100000", form)  # threads and caches are there now
     with open(f"/proc/{pid}/clear_refs", "w") as clear:
-        clear.write("5")  # the peak begins anew
+        clear.write("5")  # the peak begins again
     before = memory_bytes(pid, "VmHWM")
     with server.api.session.post(server.url + "/api/sql", json={"query": query, "format": form}, stream=True, timeout=120) as reply:
         pieces = reply.iter_content(1 << 20)

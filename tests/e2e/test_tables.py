@@ -73,7 +73,7 @@ def test_columns_are_listed(either, tmp_path):
     assert unknown.returncode == 1 and 'there is no table "my"' in unknown.stderr and '"my table"' in unknown.stderr
 
 
-def test_a_column_is_dropped_and_begins_anew(either, tmp_path):
+def test_a_column_is_dropped_and_begins_again(either, tmp_path):
     path = tmp_path / "weather.lp"
     path.write_text('weather,site=north temp="21.5",n=3i 1714550400000000000\nweather,site=north temp="cold" 1714550401000000000\n')
     either.command("import", "--format", "lines", path)

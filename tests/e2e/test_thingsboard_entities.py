@@ -143,7 +143,7 @@ def test_assets_contain_devices(site):
 
 
 def test_many_clients_add_devices_at_once(site):
-    """Not a measurement: every device is there once, whoever added it."""
+    """Not a measurement: every device is there once, no matter who added it."""
     token = site.client.token_info["token"]
 
     def add(worker):

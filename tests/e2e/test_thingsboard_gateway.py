@@ -37,7 +37,7 @@ def info(server, name):
     return server.api.get("/api/tenant/devices", deviceName=name)["additionalInfo"]
 
 
-def letters(server, device):
+def dead_letters(server, device):
     sql = f"SELECT topic, payload, reason FROM dead_letter WHERE device = '{device}' ORDER BY ts"
     return server.api.post("/api/sql", {"query": sql})["rows"]
 
@@ -228,7 +228,7 @@ def test_refused_parts_are_kept_and_the_others_stored(site):
     for name, value in (("a", 1), ("b", None), ("c", None), ("d", 5)):
         assert site.api.latest(name, "n") == value
     assert attributes(site, Device("a", ""), "CLIENT_SCOPE") == {"k": 1}
-    kept = letters(site, "gateway")
+    kept = dead_letters(site, "gateway")
     assert len(kept) == 9
     topic, payload, reason = kept[0]
     assert topic == TELEMETRY and json.loads(payload) == {name: telemetry[name] for name in ("b", "c", long)}
@@ -237,13 +237,13 @@ def test_refused_parts_are_kept_and_the_others_stored(site):
     assert [row[1] for row in kept[2:4]] == ["not json", "[]"]
 
 
-def test_a_device_that_is_no_gateway_is_refused(site):
+def test_a_device_that_is_not_a_gateway_is_refused(site):
     device = site.device()
     with Client(site, device.token) as client:
         assert client.publish(TELEMETRY, '{"a": [{"n": 1}]}') == 0x87
         assert client.publish(CONNECT, '{"device": "a"}') == 0x87
         assert client.subscribe(RPC, 1) == [0x87]
-        assert "not a gateway" in letters(site, device.name)[0][2]
+        assert "not a gateway" in dead_letters(site, device.name)[0][2]
         id_ = site.api.device_id(device.name)
         changed = site.api.post("/api/device", {"id": {"id": id_}, "name": device.name, "additionalInfo": {"gateway": True}})
         assert changed["additionalInfo"] == {"gateway": True}

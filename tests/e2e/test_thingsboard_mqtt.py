@@ -144,7 +144,7 @@ def test_attributes_survive_a_crash(own_server):
     assert attributes(server, device, "SHARED_SCOPE") == {"shared": 2}
 
 
-def test_the_subscription_of_a_session_that_outlives_its_connection_goes_on(own_server):
+def test_the_subscription_of_a_session_that_outlives_its_connection_continues(own_server):
     server = own_server()
     device = server.device()
     with Client(server, device.token, client_id="kept", expiry_s=600, clean=False) as client:

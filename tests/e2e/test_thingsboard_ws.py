@@ -54,7 +54,7 @@ def entity_data(command, query=None, **parts):
     return {"type": "ENTITY_DATA", "cmdId": command, "query": query} | parts
 
 
-def test_a_dashboards_widget_begins_with_values_and_goes_on_live(server, device):
+def test_a_dashboards_widget_begins_with_values_and_continues_live(server, device):
     server.api.send(device.token, {"ts": START, "values": {"speed": 1}})
     device_id = server.api.device_id(device.name)
     speed = key("TIME_SERIES", "speed")

@@ -136,7 +136,7 @@ def test_another_target_is_refused_with_the_list_of_targets(target):
     assert not done.stdout
 
 
-def test_a_window_that_is_no_time_is_refused():
+def test_a_window_that_is_not_a_time_is_refused():
     assert run("tune", "host:", "--window", "0", check=False).returncode == 2
 
 

@@ -186,7 +186,7 @@ def test_the_administrators_password_changes_on_a_running_server_and_the_file_go
     assert "truck 7" in one.command("device", "list").stdout
     one.stop()
     one.start()
-    assert not (one.directory / "admin-password").exists(), "a restart makes no other password"
+    assert not (one.directory / "admin-password").exists(), "a restart does not make another password"
     assert "truck 7" in one.command("device", "list").stdout
     one.stop()
 
@@ -222,7 +222,7 @@ def test_the_same_commands_on_a_stopped_directory(one):
     one.stop()
 
 
-def test_a_password_is_no_argument_and_only_one_line(one):
+def test_a_password_is_not_an_argument_and_only_one_line(one):
     done = one.command("user", "add", "a@example.org", "--role", "king", check=False)
     assert done.returncode == 2 and "administrator, viewer" in done.stderr, done.stderr
     done = with_password(one, "two\nlines", "add", "a@example.org", check=False)

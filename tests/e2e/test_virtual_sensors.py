@@ -197,7 +197,7 @@ def test_files_are_followed_and_faults_have_their_places(own_server):
     publisher.publish(START + 1, 20)
     publisher.drain()
     wait.until(lambda: len(output(server, "street")) == 2, "the output")
-    # A broken file: the sensor goes on as it was.
+    # A broken file: the sensor continues as it was.
     write(server, "street.toml", sensor("street", "storage-size = 2").replace("avg(celsius)", "middle(celsius)"))
     problem = wait.until(lambda: listed(server)["street.toml"]["problem"], "the problem")
     assert problem.startswith("line 13, column ") and "the function middle is not compiled" in problem
@@ -205,7 +205,7 @@ def test_files_are_followed_and_faults_have_their_places(own_server):
     publisher.publish(START + 2, 30)
     publisher.drain()
     wait.until(lambda: output(server, "street")[2:] == [(START + 2, 25, 2)], "the output of the old file")
-    # A new file goes on with full windows.
+    # A new file continues with full windows.
     write(server, "street.toml", sensor("street", "storage-size = 3"))
     wait.until(lambda: not listed(server)["street.toml"]["problem"], "the new file")
     publisher.publish(START + 3, 70)
@@ -236,7 +236,7 @@ def test_files_are_followed_and_faults_have_their_places(own_server):
     server.stop()
 
 
-def test_a_directory_of_the_configuration_has_to_exist(own_server, tmp_path):
+def test_a_directory_of_the_configuration_must_exist(own_server, tmp_path):
     with pytest.raises(AssertionError, match="sensors.directory: .*absent is not a directory"):
         own_server({"TACHO_SENSORS_DIRECTORY": str(tmp_path / "absent")})
 
@@ -289,7 +289,7 @@ def test_the_output_is_the_same_through_a_sigkill_under_load(own_server, tmp_pat
             publisher.connect(server)
         publisher.drain()
     last = START + (number - 1) * 100
-    # Elements that wait for late ones go on.
+    # Elements that wait for late ones continue.
     publisher.publish(last + 120_000, 0)
     publisher.drain()
     readings = server.api.history("road", "celsius")

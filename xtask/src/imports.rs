@@ -316,7 +316,7 @@ impl<'a> Visit<'a> for Finder<'_> {
     }
 
     fn visit_item_use(&mut self, item: &'a ItemUse) {
-        // A re-export is no use. The file that uses the name has the arrow.
+        // A re-export is not a use. The file that uses the name has the arrow.
         if matches!(item.vis, Visibility::Inherited) {
             for (path, _) in leaves(&item.tree) {
                 self.used.extend(self.resolve(&self.module, &path, 0));
@@ -324,7 +324,7 @@ impl<'a> Visit<'a> for Finder<'_> {
         }
     }
 
-    /// The path in `pub(in path)` is no use.
+    /// The path in `pub(in path)` is not a use.
     fn visit_visibility(&mut self, _: &'a Visibility) {}
 
     fn visit_path(&mut self, path: &'a Path) {
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_with_the_name_of_a_module_is_no_arrow() {
+    fn a_variable_with_the_name_of_a_module_is_not_an_arrow() {
         let sources = [
             ("src/lib.rs", "mod a;\nfn f() { let a = 1; g(a); a::make(); }"),
             ("src/a.rs", "pub(crate) fn make() {}"),

@@ -1,4 +1,4 @@
-//! Refuses imports between modules that stand side by side, such as the commands of the program: what two of them share
+//! Refuses imports between modules that are side by side, such as the commands of the program: what two of them share
 //! belongs below both.
 
 use crate::finding::Finding;

@@ -29,7 +29,7 @@ impl Acknowledged {
     }
 }
 
-/// Why the connection gets no further packet now.
+/// Why the connection cannot get a further packet now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delivered {
     /// Nothing waits, or the client must acknowledge or read first. The session wakes the connection for new messages; after
@@ -37,7 +37,7 @@ pub enum Delivered {
     All,
     /// The next message is not durable yet. Ask again when the engine has made progress.
     Undurable,
-    /// The connection has got its share of this turn. Ask again in the next one.
+    /// The connection has got its share of this pass. Ask again in the next one.
     Again,
 }
 
@@ -50,7 +50,7 @@ pub enum PubrecEffect {
     Unknown,
 }
 
-/// Steps of one turn: loads from the engine, and parts of retained messages.
+/// Steps of one pass: loads from the engine, and parts of retained messages.
 const STEPS_PER_TURN: usize = 4;
 
 impl Broker {

@@ -451,5 +451,5 @@ fn a_message_expires_until_it_is_sent_and_not_after_that() {
     broker.detach(&attached, HOUR_S, 0);
     publish_until("never sent", 100);
     let (attached, _) = durable(&broker, "c");
-    assert_eq!(at(&attached, 100), ["sent in time"], "the exchange goes on, and the other message is gone");
+    assert_eq!(at(&attached, 100), ["sent in time"], "the exchange continues, and the other message is gone");
 }

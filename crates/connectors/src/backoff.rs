@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_double_up_to_a_bound_and_begin_anew_after_a_success() {
+    fn pauses_double_up_to_a_bound_and_begin_again_after_a_success() {
         let longest = RETRY_PAUSE_MIN * 100;
         let mut backoff = Backoff::new(longest);
         let pauses: Vec<_> = (0..9).map(|_| backoff.pause(false)).collect();

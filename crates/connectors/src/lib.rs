@@ -6,8 +6,8 @@
 mod backoff;
 mod broker;
 mod databases;
+mod exporter;
 mod exporters;
-mod follower;
 pub mod limits;
 mod start;
 mod tasks;

@@ -9,16 +9,16 @@ pub const BLOCKING_THREADS_MAX: usize = 64;
 /// How long the end of the server waits for these threads.
 pub const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The first pause after a source or a target has failed. It doubles with each failure that follows.
+/// The first pause after a wrapper or an exporter has failed. It doubles with each failure that follows.
 pub const RETRY_PAUSE_MIN: Duration = Duration::from_millis(500);
-/// The longest pause between attempts to read a source.
+/// The longest pause between attempts of a wrapper to read its source.
 pub const RETRY_PAUSE_MAX: Duration = Duration::from_secs(60);
-/// The longest pause between attempts to deliver rows to a target.
-pub const FOLLOWER_PAUSE_MAX: Duration = Duration::from_secs(10);
-/// Rows that a target gets at once.
-pub const FOLLOWER_ROWS_AT_ONCE: usize = 2_000;
-/// How long a follower waits for new rows before it looks for them. Other writers of the table do not wake it.
-pub const FOLLOWER_LOOK_INTERVAL: Duration = Duration::from_secs(5);
+/// The longest pause between attempts of an exporter to deliver rows.
+pub const EXPORTER_PAUSE_MAX: Duration = Duration::from_secs(10);
+/// Rows that an exporter writes at once.
+pub const EXPORTER_ROWS_AT_ONCE: usize = 2_000;
+/// How long an exporter waits for new rows before it looks for them. Other writers of the table do not wake it.
+pub const EXPORTER_LOOK_INTERVAL: Duration = Duration::from_secs(5);
 /// How long one attempt to append waits for a busy store before the state of the source says so. Then it tries again.
 pub const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// The pause while the tenant is over its limit of points.
@@ -26,9 +26,9 @@ pub const OVER_LIMIT_PAUSE: Duration = Duration::from_millis(50);
 /// Elements that one append takes.
 pub const ELEMENTS_PER_APPEND_MAX: usize = 5_000;
 /// Refused elements of one append that are kept as dead letters. Further ones are counted.
-pub const LETTERS_PER_APPEND_MAX: usize = 100;
+pub const DEAD_LETTERS_PER_APPEND_MAX: usize = 100;
 /// Bytes of a refused element that are kept.
-pub const LETTER_BYTES_MAX: usize = 64 * 1024;
+pub const DEAD_LETTER_BYTES_MAX: usize = 64 * 1024;
 /// Characters of an error that is shown.
 pub const ERROR_CHARACTERS_MAX: usize = 500;
 

@@ -22,7 +22,7 @@ impl Connectors {
     /// Starts the connectors of the virtual sensors that run, now and whenever these change.
     ///
     /// # Errors
-    /// The machine gives no threads.
+    /// The machine cannot start more threads.
     pub fn start(hub: &Arc<Hub>, sensors: &Arc<VirtualSensors>) -> io::Result<Self> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(WORKERS)

@@ -142,7 +142,7 @@ impl From<IngestError> for ApiError {
                 IngestError::Sealed { .. } | IngestError::Closed => Self::unavailable("sealed", message),
                 // The sender may send the same request again.
                 IngestError::Lost { .. } => Self::busy(message),
-                _ => Self::internal(format!("{message}; the server's log has more, its operator has to act")),
+                _ => Self::internal(format!("{message}; the server's log has more, its operator must act")),
             },
         }
     }
@@ -158,7 +158,7 @@ impl From<KvError> for ApiError {
                 Self::unavailable("sealed", message)
             }
             (Blame::Operator, _) => {
-                Self::internal(format!("{message}; the server's log has more, its operator has to act"))
+                Self::internal(format!("{message}; the server's log has more, its operator must act"))
             }
         }
     }

@@ -5,13 +5,13 @@ use std::ops::Range;
 /// A token of a statement. White space and comments are not tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Token {
-    pub(crate) kind: Kind,
+    pub(crate) kind: TokenKind,
     /// Its range in the text, in bytes.
     pub(crate) range: Range<usize>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum TokenKind {
     /// A keyword or a name, without quotes.
     Word,
     /// A name in double quotes.
@@ -42,18 +42,18 @@ pub(crate) fn tokens(text: &str) -> Vec<Token> {
                 at = end_of_comment(bytes, at);
                 continue;
             }
-            b'\'' => (Kind::Text, end_of_quote(bytes, at, b'\'', false)),
-            b'e' | b'E' if next == Some(b'\'') => (Kind::Text, end_of_quote(bytes, at + 1, b'\'', true)),
-            b'"' => (Kind::Name, end_of_quote(bytes, at, b'"', false)),
+            b'\'' => (TokenKind::Text, end_of_quote(bytes, at, b'\'', false)),
+            b'e' | b'E' if next == Some(b'\'') => (TokenKind::Text, end_of_quote(bytes, at + 1, b'\'', true)),
+            b'"' => (TokenKind::Name, end_of_quote(bytes, at, b'"', false)),
             b'$' => match end_of_dollars(text, at) {
-                Some(end) => (Kind::Text, end),
-                None => (Kind::Symbol, at + 1),
+                Some(end) => (TokenKind::Text, end),
+                None => (TokenKind::Symbol, at + 1),
             },
             _ if byte.is_ascii_digit() => {
-                (Kind::Number, end_of(bytes, at, |byte| byte.is_ascii_alphanumeric() || byte == b'.'))
+                (TokenKind::Number, end_of(bytes, at, |byte| byte.is_ascii_alphanumeric() || byte == b'.'))
             }
-            _ if is_word(byte) => (Kind::Word, end_of(bytes, at, |byte| is_word(byte) || byte == b'$')),
-            _ => (Kind::Symbol, at + 1),
+            _ if is_word(byte) => (TokenKind::Word, end_of(bytes, at, |byte| is_word(byte) || byte == b'$')),
+            _ => (TokenKind::Symbol, at + 1),
         };
         found.push(Token { kind, range: at..end });
         at = end;
@@ -132,7 +132,9 @@ pub fn statements(text: &str) -> Vec<&str> {
 /// Whether a statement is a DELETE.
 pub fn is_deletion(text: &str) -> bool {
     let first = tokens(text).into_iter().next();
-    first.is_some_and(|first| first.kind == Kind::Word && text[first.range].eq_ignore_ascii_case("delete"))
+    first.is_some_and(|first| {
+        first.kind == TokenKind::Word && text[first.range].eq_ignore_ascii_case("delete")
+    })
 }
 
 /// Whether the last statement of a text has its semicolon, so that it can be run.
@@ -181,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_semicolon_completes_unless_it_stands_in_a_quote_or_comment() {
+    fn a_semicolon_completes_unless_it_is_in_a_quote_or_comment() {
         for text in ["SELECT 1;", "SELECT 1; -- so", "SELECT ';' ;  "] {
             assert!(is_complete(text), "{text}");
         }
@@ -218,19 +220,19 @@ mod tests {
     #[test]
     fn tokens_are_classified() {
         let text = "FETCH 10 FROM \"c 1\" = 'x', ünder_1";
-        let found: Vec<(Kind, &str)> =
+        let found: Vec<(TokenKind, &str)> =
             tokens(text).into_iter().map(|token| (token.kind, &text[token.range])).collect();
         assert_eq!(
             found,
             [
-                (Kind::Word, "FETCH"),
-                (Kind::Number, "10"),
-                (Kind::Word, "FROM"),
-                (Kind::Name, "\"c 1\""),
-                (Kind::Symbol, "="),
-                (Kind::Text, "'x'"),
-                (Kind::Symbol, ","),
-                (Kind::Word, "ünder_1"),
+                (TokenKind::Word, "FETCH"),
+                (TokenKind::Number, "10"),
+                (TokenKind::Word, "FROM"),
+                (TokenKind::Name, "\"c 1\""),
+                (TokenKind::Symbol, "="),
+                (TokenKind::Text, "'x'"),
+                (TokenKind::Symbol, ","),
+                (TokenKind::Word, "ünder_1"),
             ]
         );
     }

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restart_goes_on_after_the_last_time() {
+    fn a_restart_continues_after_the_last_time() {
         let former = ReceiptClock::default();
         assert_eq!(former.last(), None);
         former.next_of(|| Timestamp::from_micros(100 * SECOND_US));

@@ -248,7 +248,7 @@ mod tests {
         assert!(logins.begin(address(2), "admin", now).is_ok());
         drop(held);
         assert!(logins.begin(address(1), "admin", now).is_ok());
-        assert!(logins.state.lock().under_way.is_empty(), "an address without logins takes no memory");
+        assert!(logins.state.lock().under_way.is_empty(), "an address without logins uses no memory");
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub fn expiring(
     Ok(days.into_iter().map(|(day, rows)| (date(day), rows)).collect())
 }
 
-/// Sets for how long the table keeps rows; `None` for ever. Waits for the disk. Without `may_create` a misspelt name does not become a table.
+/// Sets for how long the table keeps rows; `None` forever. Waits for the disk. Without `may_create` a misspelt name does not become a table.
 pub fn set_ttl(
     store: &dyn Store,
     table: &TableName,

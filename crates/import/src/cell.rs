@@ -74,7 +74,7 @@ pub(super) fn is_not_finite(text: &str) -> bool {
     ["nan", "inf", "infinity"].iter().any(|name| word.eq_ignore_ascii_case(name))
 }
 
-/// Whether a text would be a number if a comma stood before its decimal places.
+/// Whether a text would be a number if a comma were before its decimal places.
 pub(super) fn has_decimal_comma(text: &str) -> bool {
     let text = text.strip_prefix(['+', '-']).unwrap_or(text);
     let is_digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());

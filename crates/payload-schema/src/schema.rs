@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_of_the_type_is_refused_with_its_reason() {
+    fn what_is_not_a_message_of_the_type_is_refused_with_its_reason() {
         for (hex, part) in [
             ("0a", "not a message \"fleet.Truck\""),
             ("0a 01 61", "not a message \"fleet.Truck\""),

@@ -151,8 +151,9 @@ impl Places {
             let several = state.tenants.len() > 1;
             let most = share(self.running_max, several);
             let waits = state.tenants.iter().filter(|(_, tenant)| tenant.running < most);
-            let first = waits
-                .filter_map(|(key, tenant)| Some((tenant.running, tenant.got, tenant.queue.front()?.0, *key)));
+            let first = waits.filter_map(|(key, tenant)| {
+                Some((tenant.running, tenant.got, tenant.queue.front()?.0, *key))
+            });
             let Some((_, _, _, next)) = first.min() else { break };
             let queue = &mut state.tenants.get_mut(&next).expect("BUG: it waits").queue;
             let (_, grant) = queue.pop_front().expect("BUG: its queue has a first");

@@ -281,7 +281,7 @@ unsafe impl GlobalAlloc for CountingAllocator {
         // SAFETY: the caller promises that `new_size` is above zero and, rounded up to the alignment, no more than `isize::MAX`.
         let new_layout = unsafe { Layout::from_size_align_unchecked(new_size, layout.align()) };
         if is_headed(layout) != is_headed(new_layout) {
-            // SAFETY: both layouts have sizes above zero; the old allocation is no smaller than what is copied, the two do not overlap,
+            // SAFETY: both layouts have sizes above zero; the old allocation is at least as large as what is copied, the two do not overlap,
             // and the old one is freed only when there is a new one.
             unsafe {
                 let moved = self.alloc(new_layout);

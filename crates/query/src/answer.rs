@@ -26,7 +26,7 @@ pub struct Answer {
     pub batches: Batches,
 }
 
-/// Rows as they are computed. The query pauses while the caller takes no rows; its time limit runs on.
+/// Rows as they are computed. The query pauses while the caller reads no rows; its time limit runs on.
 pub struct Batches {
     ready: mpsc::Receiver<RecordBatch>,
     task: QueryTask,

@@ -175,11 +175,11 @@ async fn arguments_make_rows_and_filter_none() {
         shown(rows(&engine, &query(", NULL, '2026-01-01T00:03:00Z'", condition)).await),
         ["00 1.5", "01 1.5", "02 1.5"]
     );
-    // An end before the beginning gives no rows.
+    // An end before the beginning selects no rows.
     assert_eq!(shown(rows(&engine, &query(", '2026-01-03', '2026-01-02'", condition)).await), ["00 1.5"]);
     for (arguments, expected) in [
-        (", ts, ts", "the start of time_bucket_gapfill has to be a constant"),
-        (", now(), ts", "the finish of time_bucket_gapfill has to be a constant"),
+        (", ts, ts", "the start of time_bucket_gapfill must be a constant"),
+        (", now(), ts", "the finish of time_bucket_gapfill must be a constant"),
         (", now(), now(), now()", "takes an interval, a time and perhaps a start and a finish"),
     ] {
         let error = refusal(&engine, &query(arguments, "")).await;
@@ -401,31 +401,28 @@ async fn other_places_are_refused_with_a_remedy() {
     for (sql, expected) in [
         (
             format!("SELECT {key} {from}"),
-            "time_bucket_gapfill has to be an element of GROUP BY, alone and only once",
+            "time_bucket_gapfill must be an element of GROUP BY, alone and only once",
         ),
-        (format!("SELECT DISTINCT {key} {from}"), "has to be an element of GROUP BY"),
+        (format!("SELECT DISTINCT {key} {from}"), "must be an element of GROUP BY"),
         (
             format!("SELECT count(*) {from} GROUP BY {key} + INTERVAL '1 hour'"),
-            "has to be an element of GROUP BY",
+            "must be an element of GROUP BY",
         ),
         (
             format!("SELECT count(*) {from} GROUP BY {key}, time_bucket_gapfill('2 minutes', ts)"),
             "alone and only once",
         ),
-        (
-            format!("SELECT count(*) {from} GROUP BY ROLLUP (device, {key})"),
-            "has to be an element of GROUP BY",
-        ),
-        (format!("SELECT count(*) FROM telemetry WHERE {key} = ts"), "has to be an element of GROUP BY"),
-        (format!("SELECT max({key}) {from}"), "has to be an element of GROUP BY"),
+        (format!("SELECT count(*) {from} GROUP BY ROLLUP (device, {key})"), "must be an element of GROUP BY"),
+        (format!("SELECT count(*) FROM telemetry WHERE {key} = ts"), "must be an element of GROUP BY"),
+        (format!("SELECT max({key}) {from}"), "must be an element of GROUP BY"),
         (
             format!("SELECT * FROM (SELECT {key} AS t, count(*) {from} GROUP BY t) x WHERE random() < 0.5"),
             "leaves rows to chance, such as random()",
         ),
-        (format!("SELECT date_bin_gapfill('1 minute', ts) {from}"), "date_bin_gapfill has to be an element"),
+        (format!("SELECT date_bin_gapfill('1 minute', ts) {from}"), "date_bin_gapfill must be an element"),
         (
             "SELECT locf(speed) FROM telemetry".into(),
-            "locf without OVER takes an aggregate, such as locf(avg(speed)), and stands among the columns of a SELECT that groups by time_bucket_gapfill; elsewhere write locf(x) OVER (ORDER BY ts)",
+            "locf without OVER takes an aggregate, such as locf(avg(speed)), and must be a column of a SELECT that groups by time_bucket_gapfill; elsewhere write locf(x) OVER (ORDER BY ts)",
         ),
         (
             "SELECT interpolate(avg(speed)) FROM telemetry".into(),
@@ -442,22 +439,19 @@ async fn other_places_are_refused_with_a_remedy() {
         ),
         (
             format!("SELECT 1 {from} GROUP BY {key} HAVING locf(avg(speed)) > 3"),
-            "stands among the columns of a SELECT",
+            "must be a column of a SELECT",
         ),
-        (
-            format!("SELECT 1 {from} GROUP BY {key} ORDER BY locf(avg(speed))"),
-            "stands among the columns of a SELECT",
-        ),
+        (format!("SELECT 1 {from} GROUP BY {key} ORDER BY locf(avg(speed))"), "must be a column of a SELECT"),
         (format!("SELECT interpolate(max(device)) {from} GROUP BY {key}"), "interpolate takes one number"),
         (format!("SELECT interpolate(avg(speed), ts) {from} GROUP BY {key}"), "interpolate takes one number"),
         (
             format!("SELECT 1 {from} GROUP BY time_bucket_gapfill('0 minutes', ts)"),
-            "the interval of time_bucket_gapfill has to be longer than nothing",
+            "the interval of time_bucket_gapfill must be longer than nothing",
         ),
         (format!("SELECT 1 {from} GROUP BY time_bucket_gapfill('1 month 1 day', ts)"), "not both"),
         (
             format!("SELECT 1 {from} GROUP BY time_bucket_gapfill(ts - ts, ts)"),
-            "the interval of time_bucket_gapfill has to be a constant",
+            "the interval of time_bucket_gapfill must be a constant",
         ),
         (
             format!("SELECT 1 {from} GROUP BY time_bucket_gapfill('1 minute')"),

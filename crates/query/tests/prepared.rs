@@ -44,7 +44,7 @@ async fn given_types_are_kept_and_unknown_ones_refused() {
 }
 
 #[tokio::test]
-async fn a_statement_whose_answer_changed_has_to_be_prepared_again() {
+async fn a_statement_whose_answer_changed_must_be_prepared_again() {
     let store = fleet();
     let engine = engine(store.clone());
     let all = engine.prepare("SELECT * FROM weather", &[], &user()).await.unwrap();

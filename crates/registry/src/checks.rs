@@ -13,12 +13,12 @@ pub(super) fn check_short(what: &'static str, text: Option<&str>) -> Result<(), 
     Ok(())
 }
 
-/// Checks `additionalInfo`, and returns it as it is stored: `null` is none.
+/// Checks `additionalInfo`, and returns it as it is stored: `null` means none.
 pub(super) fn checked_info(info: Option<&str>) -> Result<Option<Box<str>>, RegistryError> {
     checked_json("additionalInfo", info, ADDITIONAL_INFO_BYTES_MAX, "ADDITIONAL_INFO_BYTES_MAX")
 }
 
-/// Checks JSON text that clients keep, and returns it as it is stored: `null` is none.
+/// Checks JSON text that clients keep, and returns it as it is stored: `null` means none.
 pub(super) fn checked_json(
     what: &'static str,
     text: Option<&str>,

@@ -160,7 +160,7 @@ CREATE TABLE asset (
     UNIQUE (tenant, name)
 ) STRICT, WITHOUT ROWID;
 
--- `keys` is ThingsBoard's TelemetryEntityView. A time of 0 is no bound.
+-- `keys` is ThingsBoard's TelemetryEntityView. A time of 0 is not a bound.
 CREATE TABLE entity_view (
     id              BLOB PRIMARY KEY CHECK (length(id) = 16),
     tenant          BLOB NOT NULL REFERENCES tenant (id),
@@ -201,7 +201,7 @@ CREATE TABLE database (
     UNIQUE (tenant, name)
 ) STRICT, WITHOUT ROWID;
 
--- Databases whose tables the store still has to drop, and those that were dropped. Ids never come again.
+-- Databases whose tables the store must still drop, and those that were dropped. Ids never come again.
 CREATE TABLE deleted_database (
     id BLOB PRIMARY KEY CHECK (length(id) = 16)
 ) STRICT, WITHOUT ROWID;

@@ -118,7 +118,7 @@ pub fn check_pattern(pattern: &str) -> Result<(), String> {
     }
     if !is_filter(pattern) {
         return Err(format!(
-            "{pattern:?} is not a topic filter: + and # stand alone between slashes, # only at the end"
+            "{pattern:?} is not a topic filter: + and # must be alone between slashes, # only at the end"
         ));
     }
     if pattern.starts_with("$share/") {
@@ -128,7 +128,7 @@ pub fn check_pattern(pattern: &str) -> Result<(), String> {
     }
     match levels(pattern).find(|level| level.contains("${") && !is_name(level)) {
         None => Ok(()),
-        Some(level) => Err(format!("{level:?} is none of the levels {}", NAMES.join(", "))),
+        Some(level) => Err(format!("{level:?} is not one of the levels {}", NAMES.join(", "))),
     }
 }
 
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_has_to_be_a_filter_with_known_names() {
+    fn a_pattern_must_be_a_filter_with_known_names() {
         for good in ["#", "+/a/#", "devices/${device}/#", "$SYS/broker/+", "/", "${username}/${clientId}"] {
             assert_eq!(check_pattern(good), Ok(()), "{good}");
         }
@@ -209,8 +209,8 @@ mod tests {
             ("a+", "not a topic filter"),
             ("a\0", "not a topic filter"),
             ("$share/g/a", "leave out $share"),
-            ("a/${decice}", "none of the levels"),
-            ("a/x${device}", "none of the levels"),
+            ("a/${decice}", "not one of the levels"),
+            ("a/x${device}", "not one of the levels"),
             (&long, "TOPIC_PATTERN_BYTES_MAX"),
             (&"/".repeat(128), "TOPIC_LEVELS_MAX"),
         ] {

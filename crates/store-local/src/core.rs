@@ -183,9 +183,7 @@ impl State {
         let limit = limits.overlap_max;
         let stalled = self.compactor.stalled.as_ref();
         let stalled = stalled.map(|error| format!("; {}", stall_reason(error))).unwrap_or_default();
-        Some(format!(
-            "{parts} parts of {of} overlap and have to be merged first, the limit is {limit}{stalled}"
-        ))
+        Some(format!("{parts} parts of {of} overlap and must be merged first, the limit is {limit}{stalled}"))
     }
 
     /// Refuses requests to a closed or sealed store.

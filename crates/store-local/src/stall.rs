@@ -13,10 +13,10 @@ pub(crate) fn stall_reason(error: &StoreError) -> String {
             format!("the disk quota is used up: {error}; free some space or raise the quota")
         }
         ErrorKind::OutOfMemory => {
-            format!("the machine is out of memory: {error}; writing goes on when there is some")
+            format!("the machine is out of memory: {error}; writing continues when there is some")
         }
         _ => format!(
-            "no file descriptors are left: {error}; writing goes on when connections close, or raise LimitNOFILE"
+            "no file descriptors are left: {error}; writing continues when connections close, or raise LimitNOFILE"
         ),
     }
 }

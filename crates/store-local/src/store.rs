@@ -46,7 +46,7 @@ impl LocalStore {
     ///
     /// # Errors
     /// [`StoreError::InUse`] when another process uses the directory; [`StoreError::Io`] when the directory cannot be
-    /// written; [`StoreError::Corrupt`] when manifest or series file are damaged. Damage to the log or to parts is no
+    /// written; [`StoreError::Corrupt`] when manifest or series file are damaged. Damage to the log or to parts is not an
     /// error; it is in the report.
     pub fn open(
         disk: Arc<dyn Disk>,

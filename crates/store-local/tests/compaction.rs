@@ -122,7 +122,7 @@ fn a_store_merges_by_itself_and_tells() {
 
 /// The parts that a reader uses stay until it ends.
 #[test]
-fn a_read_goes_on_while_its_parts_are_merged() {
+fn a_read_continues_while_its_parts_are_merged() {
     let disk = FaultyDisk::new();
     let (store, _) = open(&disk, tiny_manual()).unwrap();
     make_parts(&store, "d", 0, 3);
@@ -182,7 +182,7 @@ fn a_damaged_part_is_left_alone_and_the_others_are_merged() {
 }
 
 #[test]
-fn a_part_deleted_by_hand_is_named_and_the_rest_goes_on() {
+fn a_part_deleted_by_hand_is_named_and_the_rest_continues() {
     let disk = FaultyDisk::new();
     let (told, options) = told(tiny_manual());
     let (store, _) = open(&disk, options.clone()).unwrap();

@@ -288,7 +288,7 @@ fn the_workload_merges_drops_rewrites_the_manifest_and_recycles_the_log() {
             ("log", Act::Sync, "log"),
             ("log", Act::Name, "spare"),
             ("flush", Act::Name, "parquet.tmp"),
-            // Whoever makes it long writes it again.
+            // The writer that makes it long writes it again.
             ("flush or compact or caller", Act::Name, "manifest.tmp"),
             ("flush", Act::Sync, "series"),
             ("flush", Act::Sync, "manifest"),
@@ -318,7 +318,7 @@ fn cut_everywhere(options: &Options, narrow: bool) {
         let random = [Survivors::Random(operation), Survivors::Random(operation + 1_000_000)];
         for survivors in [Survivors::Synced, Survivors::All].into_iter().chain(random) {
             let when = format!("cut at {operation} of {operations}, {survivors:?}");
-            recover_and_go_on(&disk.reboot(survivors), options, ledger.clone(), &when);
+            recover_and_continue(&disk.reboot(survivors), options, ledger.clone(), &when);
         }
     }
 }
@@ -340,7 +340,7 @@ fn what_a_killed_process_left_is_kept_once_it_was_served() {
         ledger.ack_found(&store).unwrap();
         let disk = disk.reboot(Survivors::Synced);
         drop(store);
-        recover_and_go_on(
+        recover_and_continue(
             &disk,
             &options,
             ledger,
@@ -349,7 +349,7 @@ fn what_a_killed_process_left_is_kept_once_it_was_served() {
     }
 }
 
-fn recover_and_go_on(disk: &FaultyDisk, options: &Options, mut ledger: Ledger, when: &str) {
+fn recover_and_continue(disk: &FaultyDisk, options: &Options, mut ledger: Ledger, when: &str) {
     let (store, report) = open(disk, options.clone()).unwrap_or_else(|error| panic!("{when}: {error}"));
     assert!(report.damages.is_empty(), "{when}: {report:?}");
     ledger.check(&store, when);
@@ -406,7 +406,7 @@ fn and_neither_while_the_store_flushes_and_merges_by_itself() {
         let _ = workload(&disk, &by_itself, &mut ledger);
         for survivors in [Survivors::Synced, Survivors::All, Survivors::Random(operation)] {
             let when = format!("cut at {operation} of about {operations}, {survivors:?}");
-            recover_and_go_on(&disk.reboot(survivors), &tiny_manual(), ledger.clone(), &when);
+            recover_and_continue(&disk.reboot(survivors), &tiny_manual(), ledger.clone(), &when);
         }
     }
 }

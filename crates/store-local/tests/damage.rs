@@ -107,7 +107,7 @@ fn a_log_cut_at_every_byte_of_its_last_record_loses_that_record_only() {
     let disk = filled(ROWS, false);
     let path = files(&disk, ".log").remove(0);
     let bytes = disk.content(&path);
-    // Frames are 8-byte aligned and each holds one row; the last one begins where its magic stands.
+    // Frames are 8-byte aligned and each holds one row; the last one begins where its magic is.
     let last = bytes.windows(4).rposition(|window| window == b"TFRM").unwrap();
     let mut torn = 0;
     for len in last..bytes.len() {

@@ -75,7 +75,7 @@ fn a_compaction_on_command_leaves_no_byte_of_deleted_rows() {
 }
 
 #[test]
-fn a_part_without_rows_is_no_part() {
+fn a_part_without_rows_is_not_a_part() {
     let disk = FaultyDisk::new();
     let (store, _) = open(&disk, tiny_manual()).unwrap();
     for table in ["t", "u"] {

@@ -22,7 +22,7 @@ fn wait_sealed(store: &LocalStore) -> String {
 }
 
 #[test]
-fn a_failed_sync_seals_and_reads_go_on() {
+fn a_failed_sync_seals_and_reads_continue() {
     let disk = FaultyDisk::new();
     let (store, _) = open(&disk, tiny_manual()).unwrap();
     let series = device(&store, "d");
@@ -126,7 +126,7 @@ fn a_full_disk_is_backpressure_until_space_returns() {
     let last = store.progress().appended;
     assert!(reached(&store, Durability::Fsync, last));
     eventually(|| store.status().busy.is_none().then_some(()));
-    assert!(calls.0.load(Ordering::Relaxed) > 0, "whoever waits for room is told");
+    assert!(calls.0.load(Ordering::Relaxed) > 0, "the watcher that waits for room is notified");
     keep(&store, series, 1_000, 1_000).unwrap();
     let disk = disk.reboot(Survivors::Synced);
     let (store, _) = open(&disk, tiny_manual()).unwrap();
@@ -191,7 +191,7 @@ fn a_process_without_descriptors_waits_for_them_and_seals_nothing() {
 
 /// The directory cannot be opened for its sync after the new manifest has replaced the old one.
 #[test]
-fn a_manifest_whose_name_is_not_durable_takes_no_edit() {
+fn a_manifest_whose_name_is_not_durable_accepts_no_edit() {
     let disk = FaultyDisk::new();
     let options = Options { manifest_rewrite_bytes: 1, ..tiny_manual() };
     let (store, _) = open(&disk, options.clone()).unwrap();

@@ -47,7 +47,7 @@ fn a_panic_of_the_log_thread_ends_the_process() {
 }
 
 #[test]
-fn a_panic_amid_a_change_ends_the_process_on_whatever_thread() {
+fn a_panic_within_a_change_ends_the_process_on_whatever_thread() {
     let ended = in_own_process(|| {
         let disk = SlowDisk::new(FaultyDisk::new());
         let store = four_parts(&disk, tiny_manual());
@@ -103,7 +103,7 @@ fn merge_panics_at(act: Act) {
 }
 
 #[test]
-fn a_panic_of_a_merge_leaves_its_parts_as_they_are_and_the_store_goes_on() {
+fn a_panic_of_a_merge_leaves_its_parts_as_they_are_and_the_store_continues() {
     merge_panics_at(Act::Read);
     merge_panics_at(Act::Write);
 }

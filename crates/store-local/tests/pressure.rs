@@ -96,7 +96,7 @@ fn expected(rows: i64) -> Vec<(i64, i64)> {
 }
 
 #[test]
-fn writers_wait_for_merges_and_go_on_after_them() {
+fn writers_wait_for_merges_and_continue_after_them() {
     let disk = SlowDisk::new(FaultyDisk::new());
     let (told, options) = told(pressed());
     let memory_max = options.memtable_bytes_max as u64;
@@ -105,7 +105,7 @@ fn writers_wait_for_merges_and_go_on_after_them() {
     assert_eq!(status.parts_overlap_max, OVERLAP_MAX);
     assert!(status.memtable_bytes <= memory_max + 256, "one row more: {status:?}");
     let why = status.flush_held.unwrap();
-    assert_eq!(why, "12 parts of the table t overlap and have to be merged first, the limit is 12");
+    assert_eq!(why, "12 parts of the table t overlap and must be merged first, the limit is 12");
     assert_eq!(status.busy.as_ref(), Some(&why));
     assert_eq!(told.held.lock()[..], [Some(why)]);
     // It stays so, and reads are not affected.
@@ -124,7 +124,7 @@ fn writers_wait_for_merges_and_go_on_after_them() {
 
 /// Flushes are as fast as merges: the end of each merge lets some flushes begin.
 #[test]
-fn parts_that_overlap_never_exceed_the_limit_however_long_it_goes_on() {
+fn parts_that_overlap_never_exceed_the_limit_however_long_it_continues() {
     let disk = SlowDisk::new(FaultyDisk::new());
     let (store, merges, mut rows) = held(&disk, pressed());
     let series = device(&store);
@@ -188,7 +188,7 @@ fn full() -> (FaultyDisk, LocalStore, i64) {
     let mut rows = 0;
     eventually(|| {
         let status = store.status();
-        // Not while a flush is requested, because it may have to wait, and memory would be full by then.
+        // Not while a flush is requested, because it may wait, and memory would be full by then.
         if status.memtable_bytes < 8 * 1024 && put_noise(&store, series, rows).is_ok() {
             rows += 1;
         }
@@ -200,7 +200,7 @@ fn full() -> (FaultyDisk, LocalStore, i64) {
     let before = rows;
     let (more, reason) = write_until_held(|n| put_noise(&store, series, before + n));
     rows += more;
-    assert!(more > 20, "writes go on until memory is full: {more}");
+    assert!(more > 20, "writes continue until memory is full: {more}");
     assert!(reason.contains("memtable bytes wait for a flush"), "{reason}");
     let why = eventually(|| store.status().busy.filter(|why| why.contains("disk is full")));
     assert!(why.contains("free some space"), "{why}");

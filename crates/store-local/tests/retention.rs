@@ -244,7 +244,7 @@ fn a_wall_clock_that_leaps_ahead_takes_nothing_with_it_not_even_over_a_restart()
     assert_eq!(drop_by(&store, 9), 4, "the clock is right");
     assert_eq!(hours.1.load(Ordering::SeqCst), 0);
     assert_eq!(drop_by(&store, 30_000), 0);
-    assert!((29_990..=29_991).contains(&hours.1.load(Ordering::SeqCst)), "it is told");
+    assert!((29_990..=29_991).contains(&hours.1.load(Ordering::SeqCst)), "it gets a notice");
     // Rows with times as wrong as the clock do not confirm the clock.
     keep(&store, device(&store, "wrong"), 30_000 * DAY_US, 1).unwrap();
     store.flush().unwrap();

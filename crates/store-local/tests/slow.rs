@@ -61,7 +61,7 @@ fn acks_wait_for(slow: impl Fn(&Operation<'_>) -> bool + Send + 'static) {
     assert_eq!(progress.durable, kept, "no ack without a sync");
     assert!(status.log_pending_bytes <= LOG_MAX as u64, "{status:?}");
     assert!(status.memtable_bytes <= MEMORY_MAX as u64, "{status:?}");
-    assert_eq!(numbers(&store, device(&store)).unwrap(), expected(rows), "reads go on");
+    assert_eq!(numbers(&store, device(&store)).unwrap(), expected(rows), "reads continue");
     // One operation later there is room for more rows, and some are acked.
     eventually(|| {
         held.let_pass(1);

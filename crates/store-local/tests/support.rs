@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use model::{SeriesId, Timestamp, Value};
-use store::conformance::{RowFound, batch_of, collect, scan_all};
+use store::conformance::{FoundRow, batch_of, collect, scan_all};
 use store::{Durability, Maintenance, Sequence, StoreError, Writer};
 use store_local::{Clock, CompactionLimits, Disk, LocalStore, Options, RecoveryReport};
 use testkit::FaultyDisk;
@@ -149,8 +149,8 @@ pub(crate) fn keep_in_the_end(store: &LocalStore, series: SeriesId, ts: i64, n: 
 
 /// All rows of the key `n`.
 pub(crate) fn numbers(store: &LocalStore, series: SeriesId) -> Result<Vec<(i64, i64)>, StoreError> {
-    let rows: Vec<RowFound> = collect(store, &scan_all(series, &["n"]))?;
-    let number = |(ts, values): RowFound| match values.as_slice() {
+    let rows: Vec<FoundRow> = collect(store, &scan_all(series, &["n"]))?;
+    let number = |(ts, values): FoundRow| match values.as_slice() {
         [Some(Value::I64(n))] => (ts, *n),
         [Some(Value::F64(n))] => (ts, *n as i64),
         other => panic!("not a number at {ts}: {other:?}"),

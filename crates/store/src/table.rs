@@ -223,7 +223,7 @@ pub trait TableSnapshot: Send + Sync + fmt::Debug {
     fn select(&self, matchers: &[TagMatcher]) -> Result<SeriesSet, StoreError>;
 
     /// Visits series of the table in the order of their numbers, until the visitor returns `Break`: those of a set, or all
-    /// when `series` is `None`. It reads no rows, and a series without rows is visited too. Numbers in the set that are no
+    /// when `series` is `None`. It reads no rows, and a series without rows is visited too. Numbers in the set that are not
     /// series of the snapshot are skipped.
     ///
     /// # Errors

@@ -116,7 +116,7 @@ pub(crate) fn run() -> ExitCode {
     }
 }
 
-/// The command with examples that can be typed as they stand.
+/// The command with examples that can be typed unchanged.
 fn runnable(command: clap::Command) -> clap::Command {
     let examples = command.get_after_help().map(|text| program::runnable_examples(&text.to_string()));
     let command = match examples {

@@ -37,7 +37,7 @@ fn log(panic: &PanicHookInfo<'_>) {
         Ends::Process => {
             "the process ends now; start it again, what was acknowledged as durable is on the disk"
         }
-        Ends::Work => "what it was amid is given up, the server goes on",
+        Ends::Work => "its work is given up, the server continues",
         Ends::Thread => "what this thread did for one client ended, the others are served",
     };
     let backtrace = backtrace.map(tracing::field::display);

@@ -30,7 +30,7 @@ fn called(program: Option<PathBuf>, path: Option<&OsStr>) -> String {
     }
 }
 
-/// Rewrites the commands of this program in a text, which stand in backquotes: they get the word that runs the program, and
+/// Rewrites the commands of this program in a text, which are in backquotes: they get the word that runs the program, and
 /// the options for the data directory and the server with which this process runs.
 pub(crate) fn runnable(text: &str) -> Cow<'_, str> {
     with_name(text, name(), &DataOptions::of(std::env::args().skip(1)))
@@ -93,7 +93,7 @@ fn with_name<'a>(text: &'a str, name: &str, options: &DataOptions) -> Cow<'a, st
     Cow::Owned(parts.join("`"))
 }
 
-/// Rewrites the examples below a help text, which stand on lines with two leading blanks.
+/// Rewrites the examples below a help text, which are on lines with two leading blanks.
 pub(crate) fn runnable_examples(text: &str) -> String {
     examples_with_name(text, name())
 }

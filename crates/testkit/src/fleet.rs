@@ -18,7 +18,7 @@ pub type Fields<'a> = &'a [(&'a str, ValueRef<'a>)];
 ///
 /// # Panics
 /// When the store does not take the row.
-#[allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+#[allow(clippy::unwrap_used, reason = "a test that cannot continue panics")]
 pub fn put(store: &dyn Store, table: &str, tags: &[(&str, &str)], minute: i64, fields: Fields<'_>) {
     let series = store.series(&SeriesKey::new(table, tags).unwrap()).unwrap();
     let mut batch = Batch::new();

@@ -12,7 +12,7 @@ use crate::FaultyDisk;
 ///
 /// # Panics
 /// When the store does not open.
-#[allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+#[allow(clippy::unwrap_used, reason = "a test that cannot continue panics")]
 pub fn store_without_merges() -> Arc<LocalStore> {
     let options = Options {
         memtable_flush_bytes: usize::MAX,

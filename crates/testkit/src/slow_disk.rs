@@ -23,7 +23,7 @@ pub enum Act {
     Name,
 }
 
-/// An operation that may have to wait.
+/// An operation that may wait.
 #[derive(Debug, Clone, Copy)]
 pub struct Operation<'a> {
     /// The kind of the operation.

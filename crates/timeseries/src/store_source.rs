@@ -22,7 +22,7 @@ pub enum Access {
     Series(Vec<TagMatcher>),
 }
 
-/// Says, for the name of a table, what the query may read of it.
+/// Returns, for the name of a table, what the query may read of it.
 pub type AccessRule = dyn Fn(&str) -> Access + Send + Sync;
 
 /// The caller's side of a query that runs.

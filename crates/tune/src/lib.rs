@@ -35,5 +35,5 @@ pub use rules::{
 pub use statement::Statement;
 pub use target::{HostRole, Server, Target, TargetError};
 pub use unit::Unit;
-pub use value::{Kind, Value};
+pub use value::{Value, ValueKind};
 pub use version::{RangeError, Version, VersionRange};

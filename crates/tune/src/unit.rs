@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::value::{Kind, Value};
+use crate::value::{Value, ValueKind};
 
 /// The unit of a number, or the kind of a value that has no unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,11 +35,11 @@ pub enum Unit {
 
 impl Unit {
     /// The kind of the values in this unit.
-    pub fn kind(self) -> Kind {
+    pub fn kind(self) -> ValueKind {
         match self {
-            Self::Boolean => Kind::Boolean,
-            Self::Text => Kind::Text,
-            _ => Kind::Number,
+            Self::Boolean => ValueKind::Boolean,
+            Self::Text => ValueKind::Text,
+            _ => ValueKind::Number,
         }
     }
 

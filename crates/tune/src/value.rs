@@ -17,7 +17,7 @@ pub enum Value {
 
 /// The kind of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ValueKind {
     /// True or false.
     Boolean,
     Number,
@@ -29,11 +29,11 @@ const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
 impl Value {
     /// The kind of this value.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ValueKind {
         match self {
-            Self::Boolean(_) => Kind::Boolean,
-            Self::Number(_) => Kind::Number,
-            Self::Text(_) => Kind::Text,
+            Self::Boolean(_) => ValueKind::Boolean,
+            Self::Number(_) => ValueKind::Number,
+            Self::Text(_) => ValueKind::Text,
         }
     }
 
@@ -67,7 +67,7 @@ impl Serialize for Value {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ValueKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Boolean => "true or false",

@@ -89,7 +89,7 @@ fn an_unknown_version_has_a_note() {
 }
 
 #[test]
-fn an_address_that_is_no_elasticsearch_says_what_it_is() {
+fn an_address_that_is_not_an_elasticsearch_says_what_it_is() {
     let answers = |answer: Json| Answers::from([("/".to_owned(), vec![answer])]);
     let html = error(&elasticsearch(answers("<html>a shop</html>".into())));
     assert!(html.contains("is not Elasticsearch or OpenSearch") && html.contains("<html>a shop"), "{html}");
@@ -147,7 +147,7 @@ fn settings_of_hbase_clients_come_from_their_file() {
 }
 
 #[test]
-fn an_address_that_is_no_hbase_master_says_what_it_is() {
+fn an_address_that_is_not_an_hbase_master_says_what_it_is() {
     let page = || Answers::from([("/".to_owned(), vec!["<html>a shop</html>".into()])]);
     let error = error(&format!("hbase://localhost:{}", serve_http(page())));
     assert!(error.contains("is not an HBase master") && error.contains("16010"), "{error}");

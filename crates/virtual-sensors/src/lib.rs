@@ -39,8 +39,8 @@ pub use virtual_sensors::VirtualSensors;
 pub use sensors::virtual_sensors::{Chart, Counters};
 // Parts of [`ExternalSource`]: connectors must not use the crate `sensors`.
 pub use sensors::virtual_sensors::plan::{
-    CsvColumn, CsvFile, CsvFormat, External, JdbcSource, MqttTopic, Relation, Remote, RemoteInterface,
-    TimePattern, TimeZone,
+    CsvColumn, CsvFile, CsvFormat, ExternalWrapper, JdbcWrapper, MqttTopic, Relation, Remote,
+    RemoteInterface, TimePattern, TimeZone,
 };
 // Part of [`ExternalSource`] and of [`SensorOutput`].
 pub use sensors::virtual_sensors::plan::BrokerTls;

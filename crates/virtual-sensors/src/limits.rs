@@ -31,7 +31,7 @@ pub(super) const BUSY_PAUSE: Duration = Duration::from_millis(10);
 pub(super) const DURABLE_PAUSE: Duration = Duration::from_millis(1);
 /// How long a slide in time waits for elements on their way, in milliseconds, without a lateness.
 pub(super) const TICK_DELAY_MS: i64 = 2_000;
-/// Slides in time that one turn makes for a sensor without an element.
+/// Slides in time that one pass makes for a sensor without an element.
 pub(super) const SLIDES_PER_TURN_MAX: usize = 1_000;
 /// Rows that are read again from the store at once: of all devices of a sensor together.
 pub(super) const REREAD_ROWS_MAX: usize = 100_000;

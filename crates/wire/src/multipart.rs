@@ -75,7 +75,7 @@ impl Multipart {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// What comes next; `None` if more bytes have to be added first.
+    /// What comes next; `None` if more bytes must be added first.
     ///
     /// # Errors
     /// The bytes are not a form.
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_form_is_refused() {
+    fn what_is_not_a_form_is_refused() {
         let long = [&b"--X\r\nA: "[..], &[b'a'; 10_000]].concat();
         for (form, part) in [
             (&b"--X\r\n\r\nno name\r\n--X--"[..], "no name"),

@@ -146,8 +146,8 @@ fn answers_are_read_whole_and_cut_at_every_byte() {
 fn an_invalid_answer_is_refused_with_its_reason() {
     let cases = [
         ("SSH-2.0-OpenSSH_9.2\r\n", "`SSH-2.0"),
-        ("HTTP/2.0 200 OK\r\n\r\n", "none of HTTP/1.1"),
-        ("HTTP/1.1 20 OK\r\n\r\n", "none of HTTP/1.1"),
+        ("HTTP/2.0 200 OK\r\n\r\n", "not one of HTTP/1.1"),
+        ("HTTP/1.1 20 OK\r\n\r\n", "not one of HTTP/1.1"),
         ("HTTP/1.1 099 Low\r\n\r\n", "three digits"),
         ("HTTP/1.1 101 Switching Protocols\r\n\r\n", "another protocol"),
         ("HTTP/1.1 200 OK\r\nContent-Length: +5\r\n\r\n", "Content-Length: +5"),

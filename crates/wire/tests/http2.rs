@@ -3,10 +3,10 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use wire::http2::limits::FRAME_BYTES_MAX;
-use wire::http2::{DecodeError, Frame, Kind, flag, frame, hpack, reason, setting, write};
+use wire::http2::{DecodeError, Frame, FrameKind, flag, frame, hpack, reason, setting, write};
 
-/// Kind, flags, stream and payload.
-type Owned = (Kind, u8, u32, Vec<u8>);
+/// FrameKind, flags, stream and payload.
+type Owned = (FrameKind, u8, u32, Vec<u8>);
 
 fn frames(mut bytes: &[u8]) -> Result<Vec<Owned>, DecodeError> {
     let mut found = Vec::new();
@@ -17,19 +17,19 @@ fn frames(mut bytes: &[u8]) -> Result<Vec<Owned>, DecodeError> {
     Ok(found)
 }
 
-fn kind() -> impl Strategy<Value = Kind> {
+fn kind() -> impl Strategy<Value = FrameKind> {
     prop_oneof![
-        Just(Kind::Data),
-        Just(Kind::Headers),
-        Just(Kind::RstStream),
-        Just(Kind::Settings),
-        Just(Kind::PushPromise),
-        Just(Kind::Ping),
-        Just(Kind::GoAway),
-        Just(Kind::WindowUpdate),
-        Just(Kind::Continuation),
-        Just(Kind::Priority),
-        (10_u8..).prop_map(Kind::Unknown),
+        Just(FrameKind::Data),
+        Just(FrameKind::Headers),
+        Just(FrameKind::RstStream),
+        Just(FrameKind::Settings),
+        Just(FrameKind::PushPromise),
+        Just(FrameKind::Ping),
+        Just(FrameKind::GoAway),
+        Just(FrameKind::WindowUpdate),
+        Just(FrameKind::Continuation),
+        Just(FrameKind::Priority),
+        (10_u8..).prop_map(FrameKind::Unknown),
     ]
 }
 
@@ -68,15 +68,15 @@ fn padding_and_priority_are_removed() {
     let content = |kind, flags, payload: &[u8]| {
         Frame { kind, flags, stream: 1, payload }.content().map(<[u8]>::to_vec).ok()
     };
-    assert_eq!(content(Kind::Data, 0, b"abc"), Some(b"abc".to_vec()));
-    assert_eq!(content(Kind::Data, flag::PADDED, b"\x02abc__"), Some(b"abc".to_vec()));
-    assert_eq!(content(Kind::Data, flag::PADDED, b"\x06abc__"), None);
-    assert_eq!(content(Kind::Data, flag::PADDED, b""), None);
+    assert_eq!(content(FrameKind::Data, 0, b"abc"), Some(b"abc".to_vec()));
+    assert_eq!(content(FrameKind::Data, flag::PADDED, b"\x02abc__"), Some(b"abc".to_vec()));
+    assert_eq!(content(FrameKind::Data, flag::PADDED, b"\x06abc__"), None);
+    assert_eq!(content(FrameKind::Data, flag::PADDED, b""), None);
     assert_eq!(
-        content(Kind::Headers, flag::PADDED | flag::PRIORITY, b"\x01\0\0\0\0\x10abc_"),
+        content(FrameKind::Headers, flag::PADDED | flag::PRIORITY, b"\x01\0\0\0\0\x10abc_"),
         Some(b"abc".to_vec())
     );
-    assert_eq!(content(Kind::Headers, flag::PRIORITY, b"\0\0\0"), None);
+    assert_eq!(content(FrameKind::Headers, flag::PRIORITY, b"\0\0\0"), None);
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn settings_and_goaway_are_read() {
     assert_eq!((found.settings().unwrap().collect::<Vec<_>>(), used), (settings.to_vec(), out.len()));
     assert!(Frame { payload: &out[..5], ..found }.settings().is_err());
     let payload = b"\x80\0\0\x07\0\0\0\x0bcalm";
-    let goaway = Frame { kind: Kind::GoAway, flags: 0, stream: 0, payload };
+    let goaway = Frame { kind: FrameKind::GoAway, flags: 0, stream: 0, payload };
     assert_eq!(goaway.first_number(), Ok(7), "the first bit means nothing");
     assert_eq!(goaway.last_words(), Ok((11, &b"calm"[..])));
     assert_eq!(
@@ -100,7 +100,7 @@ fn settings_and_goaway_are_read() {
 #[test]
 fn a_frame_above_the_announced_size_is_refused_at_its_header() {
     let mut out = Vec::new();
-    write::header(&mut out, FRAME_BYTES_MAX + 1, Kind::Data, 0, 1);
+    write::header(&mut out, FRAME_BYTES_MAX + 1, FrameKind::Data, 0, 1);
     assert_eq!(
         frame(&out, FRAME_BYTES_MAX),
         Err(DecodeError::FrameTooLong { length: FRAME_BYTES_MAX + 1, limit: FRAME_BYTES_MAX })

@@ -1,6 +1,6 @@
 //! The wire codecs with vectors in text files and with arbitrary input.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue panics")]
 
 mod http1;
 mod http2;

@@ -58,7 +58,7 @@ fn messages_that_every_peer_refuses_are_not_encoded() {
 
 #[test]
 fn a_message_one_byte_over_the_largest_length_is_not_encoded() {
-    // 2 bytes of topic length, 1 of topic, 2 of identifier. No code touches the zeros, so they take no memory.
+    // 2 bytes of topic length, 1 of topic, 2 of identifier. No code touches the zeros, so they use no memory.
     let payload = vec![0; 268_435_456 - 5];
     let mut out = Vec::new();
     let error =

@@ -78,7 +78,7 @@ impl Encoded {
     fn new(packet: &Packet<'_>, version: ProtocolVersion) -> Self {
         let mut bytes = vec![0xaa];
         encode(packet, version, &mut bytes).unwrap();
-        assert_eq!(bytes.remove(0), 0xaa, "what stood in the buffer stays");
+        assert_eq!(bytes.remove(0), 0xaa, "what was in the buffer stays");
         let known = (!matches!(packet, Packet::Connect(_))).then_some(version);
         let decoded = decode(&bytes, known, PACKET_BYTES_MAX).unwrap().unwrap();
         assert_eq!((decoded.packet, decoded.consumed), (*packet, bytes.len()));

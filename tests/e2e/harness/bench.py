@@ -1,4 +1,4 @@
-"""Runs scenarios of `tacho bench` whose speed is no matter of the test."""
+"""Runs scenarios of `tacho bench` whose speed does not matter to the test."""
 
 import json
 

@@ -4,7 +4,7 @@ use load::statistics::paired::{Ratio, Verdict};
 use serde::{Deserialize, Serialize};
 
 use super::verdict::few_blocks;
-use super::{Doubt, Kind, Means, Metric};
+use super::{Doubt, FigureKind, Means, Metric};
 
 /// The result of one metric.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -99,13 +99,13 @@ impl Answer {
         if let Some(difference) = first.smallest_detectable().filter(|_| more_blocks_help) {
             writeln!(
                 f,
-                "with so much noise {} blocks tell differences of {:.1} % and more: stop what else runs here, or allow more blocks",
+                "with this noise {} blocks show differences of {:.1} % and more: stop what else runs here, or allow more blocks",
                 first.ratio.blocks,
                 difference * 100.0
             )?;
         }
         let could_decide = |other: &&MetricComparison| {
-            other.verdict != Verdict::CannotTell && other.metric.kind != Kind::PlannedRate
+            other.verdict != Verdict::CannotTell && other.metric.kind != FigureKind::PlannedRate
         };
         for other in others.iter().filter(could_decide) {
             let name = &other.metric.name;
@@ -125,7 +125,7 @@ impl MetricComparison {
         let why = match self.doubt? {
             Doubt::Signs => format!("the sign test does not (p {:.3})", self.sign_p_holm),
             Doubt::Floor => format!(
-                "so many blocks of A against A would differ by as much (one block by {:.2} %)",
+                "that many blocks of A against A would differ by as much (one block by {:.2} %)",
                 self.noise_floor * 100.0
             ),
             // The next line contains it.
@@ -138,9 +138,11 @@ impl MetricComparison {
     fn few_blocks(&self) -> Option<String> {
         let means = few_blocks(&self.metric, &self.ratio, self.means)?;
         let (over, what) = match self.metric.kind {
-            Kind::Rate | Kind::PlannedRate => ("over all its time", "one of them (nearly) stood still"),
-            Kind::Percentile => ("in the mean of all blocks", "one of them was much slower"),
-            Kind::Cost => return None,
+            FigureKind::Rate | FigureKind::PlannedRate => {
+                ("over all its time", "one of them (nearly) stood still")
+            }
+            FigureKind::Percentile => ("in the mean of all blocks", "one of them was much slower"),
+            FigureKind::Cost => return None,
         };
         Some(format!(
             "{}: {over} B differs by {:+.1} % from A, in most blocks by {:+.1} %: in few blocks {what}; look at its stalls \

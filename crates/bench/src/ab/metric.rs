@@ -7,7 +7,7 @@ use load::statistics::paired::Better;
 /// The kind of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum FigureKind {
     /// Operations per second of a closed loop.
     Rate,
     /// Operations per second of a load on a schedule, which determines the rate.
@@ -18,7 +18,7 @@ pub enum Kind {
     Cost,
 }
 
-impl Kind {
+impl FigureKind {
     /// The direction that is better.
     pub fn better(self) -> Better {
         match self {
@@ -34,7 +34,7 @@ pub struct Metric {
     /// The key in `Run::values`.
     pub name: String,
     /// The kind of the figure.
-    pub kind: Kind,
+    pub kind: FigureKind,
     /// The change that counts as none, as a share.
     pub margin: f64,
 }

@@ -16,7 +16,7 @@ mod verdict;
 pub use answer::{Answer, MetricComparison};
 pub(crate) use decide::order;
 pub use decide::{block_seed, next};
-pub use metric::{Kind, Means, Metric};
+pub use metric::{FigureKind, Means, Metric};
 pub use plan::{Arm, Plan, Run, Step};
 pub use verdict::Doubt;
 

@@ -85,8 +85,8 @@ impl Machine {
 fn plan(seed: u64) -> Plan {
     let metric = |name: &str, kind, margin| Metric { name: name.to_owned(), kind, margin };
     let metrics = vec![
-        metric("throughput", Kind::Rate, THROUGHPUT_MARGIN),
-        metric("p99", Kind::Percentile, P99_MARGIN),
+        metric("throughput", FigureKind::Rate, THROUGHPUT_MARGIN),
+        metric("p99", FigureKind::Percentile, P99_MARGIN),
     ];
     Plan::new(metrics, seed)
 }
@@ -172,7 +172,7 @@ fn the_same_thing_twice_is_never_called_different_however_crowded_the_machine() 
 
 /// The printed text never contradicts the verdict: neither the interval, nor the sign test, nor A against A.
 #[test]
-fn a_verdict_agrees_with_everything_that_stands_beside_it() {
+fn a_verdict_agrees_with_everything_that_is_beside_it() {
     let mut told = [0_usize; 2];
     for (index, slower) in [1.0, 1.04].into_iter().enumerate() {
         for seed in 0..150 {
@@ -278,7 +278,7 @@ fn stalls_of_one_server_are_no_equivalent_percentile() {
     const NEVER: usize = usize::MAX;
     let compared = |stalls_every: [usize; 2], seed: u64| {
         let [mut rate, p99] = <[Metric; 2]>::try_from(plan(seed).metrics).unwrap();
-        rate.kind = Kind::PlannedRate;
+        rate.kind = FigureKind::PlannedRate;
         let plan = Plan::of_slices(vec![p99, rate], seed, Duration::from_millis(20));
         let mut machine = Machine::new(1.0, Disturbance { stall: 0.0, ..SLICES }, seed);
         let mut runs = [0_usize; 2];
@@ -297,7 +297,7 @@ fn stalls_of_one_server_are_no_equivalent_percentile() {
             assert_eq!(answer.metrics[0].verdict, Verdict::CannotTell, "{text}");
             assert!(text.contains("p99: in the mean of all blocks B differs by"), "{text}");
             assert!(!text.contains("--primary"), "the schedule gives the rate: {text}");
-            assert!(!text.contains("so much noise"), "more blocks would not help: {text}");
+            assert!(!text.contains("with this noise"), "more blocks would not help: {text}");
         }
     }
     let answers: Vec<Answer> = (0..20).map(|seed| compared([20, 20], seed)).collect();
@@ -323,7 +323,7 @@ fn too_much_noise_is_not_told_within_the_budget() {
     assert!(answer.blocks_wanted > 10 && answer.to_string().contains("10 were run"), "{answer}");
     let told = answer.metrics[0].smallest_detectable().unwrap();
     assert!(told > 0.05, "{told}");
-    assert!(answer.to_string().contains("10 blocks tell differences of"), "{answer}");
+    assert!(answer.to_string().contains("10 blocks show differences of"), "{answer}");
 }
 
 #[test]

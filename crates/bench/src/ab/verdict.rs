@@ -8,7 +8,7 @@ use load::statistics::normal_quantile;
 use load::statistics::paired::{Better, Ratio, Verdict, verdict};
 use serde::{Deserialize, Serialize};
 
-use super::{Kind, Means, Metric};
+use super::{FigureKind, Means, Metric};
 
 /// The significance level of each test.
 const SIGNIFICANCE: f64 = 0.05;
@@ -79,7 +79,7 @@ impl Evidence<'_> {
 /// The ratio of the means if few blocks hold a difference that most do not have. It does not apply to costs: a block in
 /// which an arm stood still has few operations, and the cost of each is arbitrary.
 pub(super) fn few_blocks(metric: &Metric, ratio: &Ratio, means: Option<Means>) -> Option<f64> {
-    let means = means.filter(|_| metric.kind != Kind::Cost)?;
+    let means = means.filter(|_| metric.kind != FigureKind::Cost)?;
     let is_other = (means.ratio / ratio.ratio).ln().abs() > (1.0 + metric.margin).ln();
     (is_other && (means.ratio - ratio.ratio).abs() > ERRORS_MAX * means.error).then_some(means.ratio)
 }
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
     use load::statistics::paired::{ratio, sign_test};
 
-    fn metric(kind: Kind) -> Metric {
+    fn metric(kind: FigureKind) -> Metric {
         Metric { name: "throughput".to_owned(), kind, margin: 0.02 }
     }
 
@@ -99,7 +99,7 @@ mod tests {
         noise_floor: f64,
         means: Option<Means>,
     ) -> (Verdict, Option<Doubt>) {
-        let (metric, ratio) = (metric(Kind::Rate), ratio(logs, 0.95).unwrap());
+        let (metric, ratio) = (metric(FigureKind::Rate), ratio(logs, 0.95).unwrap());
         let sign_p = (sign_test(logs) * metrics).min(1.0);
         Evidence { metric: &metric, ratio: &ratio, sign_p, noise_floor, means }.verdict()
     }
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sign_test_that_does_not_tell_is_no_difference() {
+    fn a_sign_test_that_does_not_tell_is_not_a_difference() {
         // 11 of 13 signs: the interval lies beyond the margin, and with three metrics p is 0.067.
         let logs =
             [-0.09, -0.08, -0.07, -0.08, -0.09, -0.07, -0.08, -0.09, -0.08, -0.07, -0.085, 0.001, 0.002];

@@ -17,7 +17,7 @@ use targets::command_line::setting;
 use super::ab_slices::sliced;
 use super::output::write_line;
 use super::series::{RunSeries, SeriesArgs, SeriesOptions};
-use crate::ab::{Answer, Arm, Kind, Metric, Plan, Run, Step, block_seed, next};
+use crate::ab::{Answer, Arm, FigureKind, Metric, Plan, Run, Step, block_seed, next};
 use crate::runner::interleaver::Interleaver;
 
 /// The change of CPU time per operation that counts as none.
@@ -319,11 +319,11 @@ fn settings(sets: &[String]) -> String {
 /// The metrics among the known figures, the primary one first.
 fn metrics(known: &BTreeMap<String, f64>, open: bool, primary: Option<Primary>) -> Vec<Metric> {
     let metric = |name: &str, kind, margin| Metric { name: name.to_owned(), kind, margin };
-    let rate = if open { Kind::PlannedRate } else { Kind::Rate };
+    let rate = if open { FigureKind::PlannedRate } else { FigureKind::Rate };
     let mut metrics = vec![
         metric("throughput", rate, THROUGHPUT_MARGIN),
-        metric("p99", Kind::Percentile, P99_MARGIN),
-        metric("cpu", Kind::Cost, CPU_MARGIN),
+        metric("p99", FigureKind::Percentile, P99_MARGIN),
+        metric("cpu", FigureKind::Cost, CPU_MARGIN),
     ];
     metrics.retain(|metric| known.contains_key(&metric.name));
     let first = match primary {

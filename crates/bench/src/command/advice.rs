@@ -59,7 +59,7 @@ fn remedy(gate: &Gate, bundle: &Bundle, scenario: &Scenario) -> Option<(String, 
             let texts = phases.flat_map(|known| &known.total.counts.errors);
             let most =
                 texts.max_by_key(|(_, count)| **count).map(|(text, _)| format!(" (most often: {text})"));
-            let why = format!("put right what failed{}, or allow so many failures", most.unwrap_or_default());
+            let why = format!("put right what failed{}, or allow that many failures", most.unwrap_or_default());
             // One limit applies to all phases.
             let gates =
                 bundle.result.gates.iter().filter(|other| !other.passed && other.name.ends_with(name));
@@ -67,7 +67,7 @@ fn remedy(gate: &Gate, bundle: &Bundle, scenario: &Scenario) -> Option<(String, 
             (why, vec![format!("gates.error_share_max={}", above(worst))])
         }
         "hit_share" => (
-            "load the data set first, or allow so many misses".to_owned(),
+            "load the data set first, or allow that many misses".to_owned(),
             vec![format!("gates.hit_share_min={}", below(gate.value))],
         ),
         "steal_share" => (

@@ -48,7 +48,7 @@ impl OptionsFile {
         Ok(toml::from_str::<toml::Table>(&text).is_ok_and(|table| table.contains_key("run")))
     }
 
-    /// The name of the command and the options of a run, as they stand on a command line.
+    /// The name of the command and the options of a run, as they are on a command line.
     pub(super) fn command_line(&self, run: &Run) -> std::result::Result<Vec<String>, String> {
         Ok(std::iter::once(self.scenario.clone()).chain(run.arguments()?).collect())
     }

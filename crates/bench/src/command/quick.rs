@@ -3,7 +3,7 @@
 use load::scenario::parse_duration;
 use toml::{Table, Value};
 
-use load::scenario::{Kind, Phase, Scenario};
+use load::scenario::{Phase, PhaseKind, Scenario};
 
 /// The longest measured part and warm-up of a phase, seconds.
 const DURATION_S: u64 = 5;
@@ -155,7 +155,7 @@ fn integer(table: &Table, key: &str) -> Option<i64> {
 /// The longest duration of the phases of a scenario by their own keys, seconds, without phases that end with their
 /// work.
 pub(crate) fn planned_s(scenario: &Scenario) -> f64 {
-    let measured = scenario.phases.iter().filter(|phase| phase.kind != Kind::Load);
+    let measured = scenario.phases.iter().filter(|phase| phase.kind != PhaseKind::Load);
     measured.map(|phase| (phase.warmup + phase.duration.unwrap_or_default()).as_secs_f64()).sum()
 }
 
@@ -169,7 +169,7 @@ mod tests {
         for name in ["gemini-hash", "gemini-str32", "gemini-str1250", "gemini-mix"] {
             let scenario = Scenario::load(name, &[]).unwrap();
             let quick = Scenario::load(name, &sets(&scenario).unwrap()).unwrap();
-            let loads = quick.phases.iter().filter(|phase| phase.kind == Kind::Load);
+            let loads = quick.phases.iter().filter(|phase| phase.kind == PhaseKind::Load);
             let mixes: Vec<_> = loads.flat_map(|phase| &phase.mixes).collect();
             assert!(!mixes.is_empty(), "{name}");
             for mix in mixes {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
 use load::result::{Bundle, write_whole};
-use load::scenario::{Kind, Phase, Scenario};
+use load::scenario::{Phase, PhaseKind, Scenario};
 use load::{Error, Result};
 use serde::Serialize;
 use targets::Context;
@@ -273,7 +273,7 @@ fn one_result(scenario: &Scenario, phase: &str) -> Result<()> {
 fn chosen<'s>(scenario: &'s Scenario, name: Option<&str>) -> Result<&'s Phase> {
     let phases: Vec<&Phase> = match name {
         Some(name) => scenario.phases.iter().filter(|phase| phase.name == name).collect(),
-        None => scenario.phases.iter().filter(|phase| phase.kind == Kind::Run).collect(),
+        None => scenario.phases.iter().filter(|phase| phase.kind == PhaseKind::Run).collect(),
     };
     let known = || scenario.phases.iter().map(|phase| phase.name.as_str()).collect::<Vec<_>>().join(", ");
     match phases.as_slice() {
@@ -307,7 +307,7 @@ fn data_of(scenario: &Scenario, phase: &str) -> toml::Table {
 /// The load phases before a phase. A later load phase may remove the data.
 fn loads_before(scenario: &Scenario, phase: &str) -> Vec<String> {
     let before = scenario.phases.iter().take_while(|one| one.name != phase);
-    before.filter(|one| one.kind == Kind::Load).map(|one| one.name.clone()).collect()
+    before.filter(|one| one.kind == PhaseKind::Load).map(|one| one.name.clone()).collect()
 }
 
 #[cfg(test)]
@@ -322,7 +322,7 @@ mod tests {
     #[test]
     fn data_is_loaded_and_not_removed_before_it_is_used() {
         let scenario = Scenario::load("sysbench-oltp-read-write", &[]).unwrap();
-        assert_eq!(scenario.phases.last().unwrap().kind, Kind::Load, "the tables are dropped at last");
+        assert_eq!(scenario.phases.last().unwrap().kind, PhaseKind::Load, "the tables are dropped at last");
         assert_eq!(loads_before(&scenario, "run"), ["load"]);
         assert!(loads_before(&scenario, "load").is_empty());
     }

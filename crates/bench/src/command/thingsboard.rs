@@ -68,7 +68,7 @@ pub(super) struct Options {
     /// Generator threads. One is enough for a server on the same two cores [default: 1]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=64))]
     threads: Option<u32>,
-    /// Look at sockets and schedule at most once in this time, in microseconds. One turn then serves many messages, which
+    /// Look at sockets and schedule at most once in this time, in microseconds. One pass then serves many messages, which
     /// takes less of the generator's CPU time; what a message waits for it counts as its lag and latency [default: 200 from
     /// 20,000 messages a second on, otherwise 0, at once]
     #[arg(long, value_parser = clap::value_parser!(u32).range(..=10_000), conflicts_with_all = ["closed", "idle"])]

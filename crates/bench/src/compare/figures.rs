@@ -102,7 +102,7 @@ pub(crate) struct Value {
 type Picker = fn(&Phase, &Operation) -> Option<Value>;
 
 /// A kind of figure.
-pub(crate) struct Kind {
+pub(crate) struct FigureKind {
     /// The name with its unit.
     pub(crate) name: &'static str,
     /// The direction that is better.
@@ -112,7 +112,7 @@ pub(crate) struct Kind {
     pick: Picker,
 }
 
-impl Kind {
+impl FigureKind {
     /// The value for a part of a result.
     pub(crate) fn of(&self, part: &Part, bundle: &Bundle) -> Option<Value> {
         let (phase, operation) = part.of(bundle)?;
@@ -120,12 +120,12 @@ impl Kind {
     }
 }
 
-const fn kind(name: &'static str, better: Better, margin: f64, pick: Picker) -> Kind {
-    Kind { name, better, margin, pick }
+const fn kind(name: &'static str, better: Better, margin: f64, pick: Picker) -> FigureKind {
+    FigureKind { name, better, margin, pick }
 }
 
 /// All kinds, in the order of display.
-pub(crate) const KINDS: [Kind; 7] = [
+pub(crate) const KINDS: [FigureKind; 7] = [
     kind("completed/s", Better::Higher, THROUGHPUT_MARGIN, |_, operation| {
         known(Some(operation.completed_per_s).filter(|rate| *rate > 0.0))
     }),

@@ -14,12 +14,12 @@ use load::result::Bundle;
 use load::statistics::Interval;
 use load::statistics::paired::{Better, Verdict, verdict, welch};
 
-pub(crate) use figures::{KINDS, Kind, Part, Value, parts};
+pub(crate) use figures::{FigureKind, KINDS, Part, Value, parts};
 pub(crate) use settings::{differing, flatten};
 
 /// The figure of one part for both sides, with its verdict. The terminal, the JSON and the report all use it. `None` if
 /// a result lacks the value.
-pub(crate) fn figure_of(kind: &Kind, part: &Part, a: &[&Bundle], b: &[&Bundle]) -> Option<Figure> {
+pub(crate) fn figure_of(kind: &FigureKind, part: &Part, a: &[&Bundle], b: &[&Bundle]) -> Option<Figure> {
     let of = |side: &[&Bundle]| -> Option<Vec<Value>> {
         side.iter().map(|bundle| kind.of(part, bundle)).collect()
     };
@@ -140,7 +140,7 @@ fn figures(parts: &[Part], a: &[Bundle], b: &[Bundle]) -> Vec<Figure> {
         .collect()
 }
 
-fn figure(kind: &Kind, part: &Part, a: &[Value], b: &[Value]) -> Option<Figure> {
+fn figure(kind: &FigureKind, part: &Part, a: &[Value], b: &[Value]) -> Option<Figure> {
     if a.iter().chain(b).any(|value| value.value <= 0.0) {
         return None;
     }

@@ -113,7 +113,7 @@ fn every_question_is_compared_by_itself() {
     let rows: Vec<&str> = table.lines().skip(1).take(2).map(str::trim_start).collect();
     assert!(rows[0].starts_with("rest-one ") && rows[0].contains("worse"), "{text}");
     assert!(rows[1].starts_with("rest-two ") && rows[1].contains("equivalent"), "{text}");
-    assert!(text.contains("by chance"), "so many verdicts at once: {text}");
+    assert!(text.contains("by chance"), "many verdicts at once: {text}");
 }
 
 #[test]

@@ -25,7 +25,7 @@ impl fmt::Display for Comparison {
         if self.has_several_parts() && told > 0 {
             writeln!(
                 f,
-                "\nEach of these {told} intervals holds by itself, in 19 of 20 cases: among so many, some are called better or worse by chance."
+                "\nEach of these {told} intervals holds by itself, in 19 of 20 cases: among that many, some are called better or worse by chance."
             )?;
         }
         Ok(())

@@ -269,7 +269,7 @@ mod tests {
             ),
             (text.replace("\"99.000000\"", "\"199.000000\""), "is of no percentile"),
             (text.replace("\"1.000000\"", "\"nan\""), "is of no percentile"),
-            (plus.replacen(" : 1,", " : -1,", 1), "`-1` is no"),
+            (plus.replacen(" : 1,", " : -1,", 1), "`-1` is not"),
             (twice, "here begins a second run"),
         ] {
             let error = read(&text).unwrap_err().to_string();

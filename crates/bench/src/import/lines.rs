@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_refused_with_its_line() {
+    fn what_is_not_a_number_is_refused_with_its_line() {
         for text in ["", "5", "nan", "-nan", "inf", "-5s", "1.2.3s", "1e9s", "999999999999999999999s", ".s"] {
             let error = Lines::new(&format!("x\n{text} "), Format::Wrk).iter().nth(1).unwrap().number(MICROS);
             assert!(error.unwrap_err().to_string().starts_with("line 2 of wrk's output: `"), "{text}");

@@ -7,7 +7,7 @@ use load::machine::processors;
 use load::recorder::Second;
 use load::result::{Arrival, Builder, Bundle, Gate, Generator, PhaseFacts};
 use load::sampling::Collected;
-use load::scenario::{Gates, Kind};
+use load::scenario::{Gates, PhaseKind};
 use load::schedule::Arrivals;
 use targets::driver::Verdict;
 
@@ -31,7 +31,7 @@ pub(super) struct ResultCollector {
 
 pub(super) struct FinishedSegment<'a> {
     pub(super) segment: &'a Segment,
-    pub(super) kind: Kind,
+    pub(super) kind: PhaseKind,
     pub(super) threads: u32,
     pub(super) connections: u32,
     /// The number of processes that share the load.
@@ -93,9 +93,9 @@ impl ResultCollector {
         self.builder.phase(&PhaseFacts {
             name: name.clone(),
             kind: match finished.kind {
-                Kind::Load => "load",
-                Kind::Warmup => "warmup",
-                Kind::Run => "run",
+                PhaseKind::Load => "load",
+                PhaseKind::Warmup => "warmup",
+                PhaseKind::Run => "run",
             }
             .to_owned(),
             measured: is_measured(finished.kind),
@@ -192,8 +192,8 @@ impl ResultCollector {
 }
 
 /// Whether the figures of such a phase are the result of the run.
-fn is_measured(kind: Kind) -> bool {
-    kind == Kind::Run
+fn is_measured(kind: PhaseKind) -> bool {
+    kind == PhaseKind::Run
 }
 
 /// The most frequent reason for lost connections, as text.

@@ -276,7 +276,7 @@ impl Run<'_> {
         Ok(ended < Ended::Stopped)
     }
 
-    /// Compares the results of a phase with the server, if this process has to.
+    /// Compares the results of a phase with the server, if it is this process that compares.
     fn verify(
         &self,
         driver: &mut dyn Driver,

@@ -51,7 +51,7 @@ fn serve(lie: Lie) -> (u16, Arc<Mutex<Vec<String>>>) {
     (port, asked)
 }
 
-/// Answers one request and closes the connection. A client that has gone away is no matter.
+/// Answers one request and closes the connection. A client that has gone away does not matter.
 fn answer(stream: TcpStream, lie: Lie, seen: &Mutex<Vec<String>>) {
     let mut lines = BufReader::new(&stream).lines().map_while(Result::ok);
     let Some(first) = lines.next() else { return };

@@ -134,7 +134,7 @@ fn a_put_that_the_server_forgets_makes_the_run_invalid() {
 }
 
 #[test]
-fn a_server_that_is_no_hbase_is_said() {
+fn a_server_that_is_not_hbase_is_named() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {

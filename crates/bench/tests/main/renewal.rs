@@ -146,7 +146,7 @@ fn what_a_connection_did_not_answer_before_its_end_is_begun_again_on_the_next() 
 }
 
 #[test]
-fn what_is_lost_with_its_connection_has_failed_and_the_others_go_on() {
+fn what_is_lost_with_its_connection_has_failed_and_the_others_continue() {
     let (address, _) = server(3, b"", usize::MAX);
     let letters = Letters { lifetime: Lifetime::Renewed, window: 1, messages: 20 };
     let outcome = run(&letters, address, Load::Closed { window: 1, pause: Duration::ZERO }, LONG);

@@ -64,7 +64,7 @@ fn an_honest_server_keeps_the_ledger_through_kills() {
     let phase = bundle.main_phase().unwrap();
     let of_class = |name: &str| phase.operations.iter().find(|o| o.name == name).unwrap().counts.completed;
     assert!(of_class("publish") > 100 && (1..=3).contains(&of_class("restart")), "{bundle}");
-    assert_eq!(phase.arrival, Arrival::Loops, "devices and whoever kills: Little's law says nothing of both");
+    assert_eq!(phase.arrival, Arrival::Loops, "devices and the killer: Little's law says nothing of both");
     assert_eq!(
         bundle.result.verification.len(),
         1 + 3 * 4,

@@ -7,23 +7,23 @@ use load::engine::{Ended, Event, Load, Outcome, Plan, Shared, threads};
 use load::protocol::{Blocking as _, DueTime, OperationChoice};
 use rustix::process::Signal;
 use targets::sql::{
-    Contents, Kind, LoadProgress, Protocol, ServerCounters, Sql, TablePer, Tables, Transaction,
+    Contents, LoadProgress, OltpScript, Protocol, ServerCounters, Sql, TablePer, Tables, Transaction,
     check_statements,
 };
 
 use crate::databases::Database;
 use crate::plans;
 
-const KINDS: [Kind; 9] = [
-    Kind::ReadWrite,
-    Kind::ReadOnly,
-    Kind::WriteOnly,
-    Kind::PointSelect,
-    Kind::Insert,
-    Kind::UpdateIndex,
-    Kind::UpdateNonIndex,
-    Kind::Delete,
-    Kind::BulkInsert,
+const KINDS: [OltpScript; 9] = [
+    OltpScript::ReadWrite,
+    OltpScript::ReadOnly,
+    OltpScript::WriteOnly,
+    OltpScript::PointSelect,
+    OltpScript::Insert,
+    OltpScript::UpdateIndex,
+    OltpScript::UpdateNonIndex,
+    OltpScript::Delete,
+    OltpScript::BulkInsert,
 ];
 
 fn tables(table_size: u32) -> Tables {
@@ -69,7 +69,7 @@ fn every_kind(url: &str, counts_statements: bool) {
             let transaction = Transaction { protocol, table_per, ..Transaction::of(kind) };
             let sql = sql(url, tables(400), transaction);
             sql.clean_up(3).unwrap();
-            if kind == Kind::ReadWrite {
+            if kind == OltpScript::ReadWrite {
                 let error = sql.check_dataset("tacho bench load it").unwrap_err().to_string();
                 assert!(
                     error.contains("no table sbtest1") && error.contains("tacho bench load it"),
@@ -104,7 +104,7 @@ fn every_kind(url: &str, counts_statements: bool) {
                     "{kind:?} {protocol:?}"
                 );
             }
-            if kind == Kind::ReadWrite && retried == 0 {
+            if kind == OltpScript::ReadWrite && retried == 0 {
                 let done = counts.completed;
                 assert_eq!((statements.read, statements.write + statements.other), (14 * done, 6 * done));
                 let delta = |name: &str| (after[name] - before[name]) as u64;
@@ -127,7 +127,7 @@ fn every_kind(url: &str, counts_statements: bool) {
 fn loads_are_equal(url: &str, question: &str) {
     let mut sums = Vec::new();
     for connections in [1, 2] {
-        let sql = sql(url, tables(500), Transaction::of(Kind::PointSelect));
+        let sql = sql(url, tables(500), Transaction::of(OltpScript::PointSelect));
         sql.clean_up(2).unwrap();
         let loaded = LoadProgress::default();
         sql.load(connections, &loaded).unwrap();
@@ -142,7 +142,7 @@ fn loads_are_equal(url: &str, question: &str) {
 
 /// The contents check counts rows and looks at ids, table by table.
 fn contents_are_counted(url: &str) {
-    let sql = sql(url, tables(50), Transaction::of(Kind::PointSelect));
+    let sql = sql(url, tables(50), Transaction::of(OltpScript::PointSelect));
     sql.clean_up(2).unwrap();
     sql.load(2, &LoadProgress::default()).unwrap();
     assert_eq!(sql.contents().unwrap(), Some(Contents { rows: 100, ..Contents::default() }));
@@ -155,8 +155,8 @@ fn contents_are_counted(url: &str) {
 
 /// Rows follow those of an earlier run, and of another run that alternates with this one. In a fresh table they start
 /// at 1.
-fn bulk_inserts_go_on(url: &str) {
-    let bulk = || sql(url, tables(10), Transaction::of(Kind::BulkInsert));
+fn bulk_inserts_continue(url: &str) {
+    let bulk = || sql(url, tables(10), Transaction::of(OltpScript::BulkInsert));
     let fresh = bulk();
     fresh.clean_up(2).unwrap();
     let refused =
@@ -192,7 +192,7 @@ fn bulk_inserts_go_on(url: &str) {
 
 fn refusals_are_clear(database: &Database, missing: &str) {
     let refused = |url: &str| {
-        let sql = sql(url, tables(10), Transaction::of(Kind::PointSelect));
+        let sql = sql(url, tables(10), Transaction::of(OltpScript::PointSelect));
         sql.check_dataset("").unwrap_err().to_string()
     };
     let error = refused(&database.wrong_url());
@@ -204,7 +204,7 @@ fn refusals_are_clear(database: &Database, missing: &str) {
 /// An open loop continues its plan while the server is gone. The run ends, reports the time of the loss, and is
 /// invalid.
 fn a_death_is_noticed(mut database: Database, url: &str) {
-    let sql = sql(url, tables(100), Transaction::of(Kind::PointSelect));
+    let sql = sql(url, tables(100), Transaction::of(OltpScript::PointSelect));
     sql.clean_up(2).unwrap();
     sql.load(2, &LoadProgress::default()).unwrap();
     let load = Load::Open { rate: 200.0, arrivals: load::schedule::Arrivals::Poisson, timer_us: 0, seed: 5 };
@@ -224,7 +224,7 @@ fn a_death_is_noticed(mut database: Database, url: &str) {
 
 /// A server that stands still answers nothing. The engine cuts the waiting connections after the drain time.
 fn silence_does_not_hang(database: &Database, url: &str) {
-    let sql = sql(url, tables(100), Transaction::of(Kind::PointSelect));
+    let sql = sql(url, tables(100), Transaction::of(OltpScript::PointSelect));
     sql.clean_up(2).unwrap();
     sql.load(2, &LoadProgress::default()).unwrap();
     let mut plan = plan(&sql, 2, CLOSED, 1_500);
@@ -250,7 +250,7 @@ fn mariadb_gets_sysbenchs_statements() {
         "SELECT COUNT(*), SUM(CRC32(CONCAT(id, k, c, pad))), MIN(LENGTH(c)), MAX(LENGTH(pad)) FROM sbtest2",
     );
     contents_are_counted(&url);
-    bulk_inserts_go_on(&url);
+    bulk_inserts_continue(&url);
     silence_does_not_hang(&database, &url);
     a_death_is_noticed(database, &url);
 }
@@ -266,14 +266,14 @@ fn postgres_gets_sysbenchs_statements() {
         "SELECT COUNT(*), SUM(hashtext(id::text || k || c || pad)), MIN(LENGTH(c)), MAX(LENGTH(pad)) FROM sbtest2",
     );
     contents_are_counted(&url);
-    bulk_inserts_go_on(&url);
+    bulk_inserts_continue(&url);
     a_death_is_noticed(database, &url);
 }
 
 #[test]
 fn several_transactions_share_a_run_by_weight() {
     let database = Database::mariadb();
-    let mix = vec![Transaction::of(Kind::PointSelect), Transaction::of(Kind::UpdateIndex)];
+    let mix = vec![Transaction::of(OltpScript::PointSelect), Transaction::of(OltpScript::UpdateIndex)];
     let choice = OperationChoice::of_all(&[3, 1]).unwrap();
     let address = Address::parse(&database.url("sbtest")).unwrap();
     let sql = Sql::new(address, tables(1_000), mix, choice, 7, SILENCE).unwrap();
@@ -290,7 +290,7 @@ fn several_transactions_share_a_run_by_weight() {
 #[test]
 fn too_many_prepared_statements_are_refused_with_what_to_do() {
     let database = Database::mariadb();
-    let sql = sql(&database.url("sbtest"), tables(10), Transaction::of(Kind::ReadWrite));
+    let sql = sql(&database.url("sbtest"), tables(10), Transaction::of(OltpScript::ReadWrite));
     sql.load(2, &LoadProgress::default()).unwrap();
     sql.ask("SET GLOBAL max_prepared_stmt_count = 10").unwrap();
     let refused =

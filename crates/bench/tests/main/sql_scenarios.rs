@@ -9,7 +9,7 @@ use clients::sql::Address;
 use load::protocol::OperationChoice;
 use load::result::{Arrival, Bundle, merge};
 use load::scenario::Scenario;
-use targets::sql::{Kind, ServerCounters, Sql, Tables, Transaction};
+use targets::sql::{OltpScript, ServerCounters, Sql, Tables, Transaction};
 
 use crate::databases::Database;
 use crate::peers::required;
@@ -140,7 +140,7 @@ fn random_points_and_ranges_are_one_statement_each() {
 /// Runs a statement outside of the load.
 fn ask(url: &str, statement: &str) {
     let address = Address::parse(url).unwrap();
-    let only_point = vec![Transaction::of(Kind::PointSelect)];
+    let only_point = vec![Transaction::of(OltpScript::PointSelect)];
     let choice = OperationChoice::of_all(&[1]).unwrap();
     let sql = Sql::new(address, Tables::default(), only_point, choice, 1, Duration::from_secs(10)).unwrap();
     sql.ask(statement).unwrap();
@@ -227,7 +227,7 @@ fn the_disk_is_measured_by_fio() {
     assert!(bundle.result.validity().is_quotable(), "{bundle}");
     let completed: Vec<u64> = bundle.result.phases.iter().map(|phase| phase.total.counts.completed).collect();
     assert_eq!(completed, [512, 512, 2, 2]);
-    // Through the page cache a queue of 4 is none.
+    // Through the page cache a queue of 4 has no effect.
     let one = Arrival::Closed { concurrency: 1, pause_us: 0 };
     assert!(bundle.result.phases.iter().all(|phase| phase.arrival == one), "{bundle}");
     assert!(bundle.result.findings.iter().any(|f| f.contains("times the quota")), "{bundle}");

@@ -115,7 +115,7 @@ fn answers_over_the_limit_and_other_forms_are_errors() {
 }
 
 #[test]
-fn a_server_that_says_nothing_is_no_answer() {
+fn a_server_that_says_nothing_is_not_an_answer() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
     let client = RestClient::new(&base, HttpLimits { timeout: Duration::from_millis(50), ..LIMITS });

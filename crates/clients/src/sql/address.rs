@@ -65,7 +65,7 @@ impl Address {
     /// Parses a URL, and reads the files that it names for TLS.
     ///
     /// # Errors
-    /// The text is no such URL, or a file cannot be used.
+    /// The text is not such a URL, or a file cannot be used.
     pub fn parse(url: &str) -> Result<Self, String> {
         Self::with_defaults(url, |_| [DEFAULT_NAME; 2])
     }

@@ -109,7 +109,7 @@ impl Postgres {
         self.link.send(&self.out)
     }
 
-    /// Asks the server for TLS and goes on with it.
+    /// Asks the server for TLS and continues with it.
     fn start_tls(&mut self, client: &TlsClient) -> Result<(), SqlError> {
         frontend::ssl_request(&mut self.out);
         self.link.send(&self.out)?;
@@ -287,7 +287,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changed_rows_stand_at_the_end_of_the_tag() {
+    fn changed_rows_are_at_the_end_of_the_tag() {
         for (tag, count) in
             [("INSERT 0 17\0", 17), ("UPDATE 1\0", 1), ("DELETE 0\0", 0), ("SELECT 100\0", 0), ("BEGIN\0", 0)]
         {

@@ -32,7 +32,7 @@ impl TlsSession {
         self.0.writer().write_all(bytes)
     }
 
-    /// Writes to the socket until nothing waits or the socket takes no more.
+    /// Writes to the socket until nothing waits or the socket accepts no more.
     pub fn flush_to(&mut self, socket: &mut impl Write) -> io::Result<()> {
         while self.0.wants_write() {
             match self.0.write_tls(socket) {
@@ -51,7 +51,7 @@ impl TlsSession {
     pub fn decrypt(&mut self, mut bytes: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
         while !bytes.is_empty() {
             if self.0.read_tls(&mut bytes)? == 0 {
-                // After the other side has closed its direction the library takes no more.
+                // After the other side has closed its direction the library accepts no more.
                 return Ok(());
             }
             let state = self.0.process_new_packets().map_err(|error| TlsFailure::new(error).into_io())?;

@@ -30,7 +30,7 @@ impl Database {
     /// A client of a database. It does not connect yet.
     ///
     /// # Errors
-    /// The options are none of a pool.
+    /// The options are not those of a pool.
     pub(crate) fn open(options: &DatabaseOptions) -> Result<Self, DatabaseError> {
         let address = options.address.clone();
         let pool = match address.kind {

@@ -20,5 +20,5 @@ pub(crate) use client::Database;
 pub(crate) use error::DatabaseError;
 pub(crate) use pools::Pools;
 pub(crate) use reading::{Position, ReadRow, RowReader, TimeUnit};
-pub(crate) use storage::{Writer, manage};
+pub(crate) use storage::{DatabaseExporter, manage};
 pub(crate) use table::Table;

@@ -1,6 +1,6 @@
 //! Storages: the output of a sensor is copied to a table of its database.
 //!
-//! The store of this server has the rows first. So a database that is away loses none: the writer continues where it was.
+//! The store of this server has the rows first. So a database that is away loses none: the exporter continues where it was.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,10 +11,10 @@ use virtual_sensors::{DatabaseOptions, Extent, OutputRow, SensorOutput, VirtualS
 
 use super::limits::{HISTORY_INTERVAL, HISTORY_ROWS_OVER_MIN};
 use super::{Database, DatabaseError, Pools, Table};
-use crate::follower::{Exporter, follow};
+use crate::exporter::{Exporter, follow};
 use crate::tasks;
 
-/// Keeps a writer for each sensor with a storage, as sensors are loaded, changed and removed, until the runtime ends.
+/// Keeps an exporter for each sensor with a storage, as sensors are loaded, changed and removed, until the runtime ends.
 pub(crate) async fn manage(sensors: Arc<VirtualSensors>, pools: Arc<Pools>) {
     let caller = Caller::local(sensors.tenant());
     let outputs = match sensors.outputs(&caller) {
@@ -23,14 +23,14 @@ pub(crate) async fn manage(sensors: Arc<VirtualSensors>, pools: Arc<Pools>) {
     };
     let begin = |output: Arc<SensorOutput>| {
         let (request, options) = (output.storage_follower()?, output.storage.clone()?);
-        let writer = Writer::new(&pools, &options, &output.sensor, &output, output.history);
-        Some(follow(Arc::clone(&sensors), request, writer))
+        let exporter = DatabaseExporter::new(&pools, &options, &output.sensor, &output, output.history);
+        Some(follow(Arc::clone(&sensors), request, exporter))
     };
     tasks::manage(outputs, |output| &output.sensor, begin).await;
 }
 
 /// Writes the rows of a sensor into its table.
-pub(crate) struct Writer {
+pub(crate) struct DatabaseExporter {
     database: Result<Arc<Database>, String>,
     table: Result<Table, String>,
     history: Option<Extent>,
@@ -41,7 +41,7 @@ pub(crate) struct Writer {
     refused: u64,
 }
 
-impl Exporter for Writer {
+impl Exporter for DatabaseExporter {
     async fn prepare(&mut self) -> Result<(), String> {
         let (database, table) = self.parts()?;
         database.ensure_table(table).await.map_err(|error| error.to_string())
@@ -61,8 +61,8 @@ impl Exporter for Writer {
     }
 }
 
-impl Writer {
-    /// A writer of the rows of a sensor into a table, which keeps a history if one is given.
+impl DatabaseExporter {
+    /// An exporter of the rows of a sensor into a table, which keeps a history if one is given.
     pub(crate) fn new(
         pools: &Pools,
         options: &DatabaseOptions,

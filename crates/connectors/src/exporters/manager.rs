@@ -5,11 +5,11 @@ use std::sync::Arc;
 use hub::caller::Caller;
 use virtual_sensors::{Export, FollowRequest, SensorOutput, VirtualSensors};
 
-use super::email::EmailSink;
-use super::mqtt::MqttSink;
-use super::webhook::WebhookSink;
-use crate::databases::{Pools, Writer};
-use crate::follower::follow;
+use super::email::EmailExporter;
+use super::mqtt::MqttExporter;
+use super::webhook::WebhookExporter;
+use crate::databases::{DatabaseExporter, Pools};
+use crate::exporter::follow;
 use crate::tasks;
 
 /// Exports until the runtime ends.
@@ -34,12 +34,12 @@ async fn run(
     output: Arc<SensorOutput>,
 ) {
     match export {
-        Export::Mqtt(mqtt) => follow(sensors, request, MqttSink::new(output, mqtt)).await,
-        Export::Webhook(webhook) => follow(sensors, request, WebhookSink::new(output, webhook)).await,
-        Export::Email(email) => follow(sensors, request, EmailSink::new(output, email)).await,
+        Export::Mqtt(mqtt) => follow(sensors, request, MqttExporter::new(output, mqtt)).await,
+        Export::Webhook(webhook) => follow(sensors, request, WebhookExporter::new(output, webhook)).await,
+        Export::Email(email) => follow(sensors, request, EmailExporter::new(output, email)).await,
         Export::Database(database) => {
-            let writer = Writer::new(&pools, &database.options, &database.table, &output, None);
-            follow(sensors, request, writer).await;
+            let exporter = DatabaseExporter::new(&pools, &database.options, &database.table, &output, None);
+            follow(sensors, request, exporter).await;
         }
     }
 }

@@ -11,7 +11,7 @@ use wire::mqtt::{Connect, ProtocolVersion, Publish, QoS};
 use super::limits::{MQTT_ANSWER_TIMEOUT, MQTT_MESSAGES_MAX, MQTT_PACKET_BYTES_MAX, MQTT_READ_BYTES};
 use super::row;
 use crate::broker::{self, Stream};
-use crate::follower::Exporter;
+use crate::exporter::Exporter;
 
 /// The field whose text is the whole message, as in GSN.
 const RAW_FIELD: &str = "raw_packet";
@@ -20,13 +20,13 @@ const RAW_FIELD: &str = "raw_packet";
 const VERSION: ProtocolVersion = ProtocolVersion::V311;
 
 /// The topic of a broker.
-pub(super) struct MqttSink {
+pub(super) struct MqttExporter {
     output: Arc<SensorOutput>,
     export: MqttExport,
     connection: Option<Connection>,
 }
 
-impl MqttSink {
+impl MqttExporter {
     pub(super) fn new(output: Arc<SensorOutput>, export: MqttExport) -> Self {
         Self { output, export, connection: None }
     }
@@ -39,7 +39,7 @@ impl MqttSink {
     }
 }
 
-impl Exporter for MqttSink {
+impl Exporter for MqttExporter {
     /// Connects again: what an earlier connection still held is sent again.
     async fn prepare(&mut self) -> Result<(), String> {
         self.connection = None;

@@ -10,22 +10,22 @@ use virtual_sensors::{Method, OutputRow, SensorOutput, WebhookExport};
 
 use super::limits::{WEBHOOK_ROWS_MAX, WEBHOOK_TIMEOUT};
 use super::row;
-use crate::follower::Exporter;
+use crate::exporter::Exporter;
 
 /// Statuses that refuse what the body says: bad request, content too large, unsupported media type, unprocessable content. After
 /// each other status the same request may succeed later, for example when a key or a path is right again.
 const OF_BODY: [u16; 4] = [400, 413, 415, 422];
 
 /// An address that rows are sent to.
-pub(super) struct WebhookSink {
+pub(super) struct WebhookExporter {
     output: Arc<SensorOutput>,
     export: WebhookExport,
-    /// The client, after [`prepare`](Sink::prepare). A new one reads the file of authorities again.
+    /// The client, after [`prepare`](Exporter::prepare). A new one reads the file of authorities again.
     client: Option<HttpClient>,
     refused: u64,
 }
 
-impl WebhookSink {
+impl WebhookExporter {
     pub(super) fn new(output: Arc<SensorOutput>, export: WebhookExport) -> Self {
         Self { output, export, client: None, refused: 0 }
     }
@@ -45,7 +45,7 @@ impl WebhookSink {
     }
 }
 
-impl Exporter for WebhookSink {
+impl Exporter for WebhookExporter {
     async fn prepare(&mut self) -> Result<(), String> {
         let cafile = self.export.cafile.as_ref().map(PathBuf::from);
         // The answers are not read.
@@ -109,7 +109,7 @@ enum Outcome {
     Halved,
     /// This one row is refused, and would be refused again.
     Refused,
-    /// The request has to be sent again later.
+    /// The request must be sent again later.
     Failed,
 }
 

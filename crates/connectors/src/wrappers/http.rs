@@ -72,7 +72,8 @@ impl Answer {
 fn send(client: &HttpClient, request: &Request) -> Result<Answer, Failure> {
     let mut request = request.clone();
     for _ in 0..=REDIRECTS_MAX {
-        let answer = send_once(client, &request).map_err(|error| failure(&shown_url(request.url()), &error))?;
+        let answer =
+            send_once(client, &request).map_err(|error| failure(&shown_url(request.url()), &error))?;
         let is_redirect = matches!(answer.status, 301 | 302 | 303 | 307 | 308);
         match (&mut request, answer.header("location")) {
             (Request::Get { url, .. }, target) if is_redirect && !target.is_empty() => {

@@ -35,7 +35,7 @@ pub(super) async fn read(
     }
 }
 
-/// `system-time`. GSN gives no field; a row needs one.
+/// `system-time`. GSN has no field; a row needs one.
 pub(super) struct Clock;
 
 impl Reading for Clock {

@@ -1,6 +1,6 @@
 //! Which wrapper reads a source.
 
-use virtual_sensors::External;
+use virtual_sensors::ExternalWrapper;
 
 use super::failure::Failure;
 use super::sink::ElementSink;
@@ -8,20 +8,30 @@ use super::{csv, http_get, jdbc, mqtt, periodic, remote, replay, udp};
 use crate::databases::Pools;
 
 /// Reads a source until it fails. Another wrapper is another variant here.
-pub(super) async fn read(external: &External, pools: &Pools, sink: &mut ElementSink) -> Result<(), Failure> {
+pub(super) async fn read(
+    external: &ExternalWrapper,
+    pools: &Pools,
+    sink: &mut ElementSink,
+) -> Result<(), Failure> {
     match external {
-        External::Csv(file) => csv::read(file, sink).await,
-        External::HttpGet { url, rate_ms, cafile } => {
+        ExternalWrapper::Csv(file) => csv::read(file, sink).await,
+        ExternalWrapper::HttpGet { url, rate_ms, cafile } => {
             http_get::read(url.reveal(), cafile.as_deref(), *rate_ms, sink).await
         }
-        External::Mqtt(topic) => mqtt::read(topic, sink).await,
-        External::Udp { port } => udp::read(*port, sink).await,
-        External::SystemTime { period_ms } => periodic::read(&periodic::Clock, *period_ms, sink).await,
-        External::MemoryUsage { period_ms } => periodic::read(&periodic::Memory, *period_ms, sink).await,
-        External::FreeDiskSpace { period_ms } => periodic::read(&periodic::Disk, *period_ms, sink).await,
-        External::Multiformat { period_ms } => periodic::read(&periodic::Random, *period_ms, sink).await,
-        External::Replay { device, speed } => replay::read(device, *speed, sink).await,
-        External::Jdbc(jdbc) => jdbc::read(jdbc, pools, sink).await,
-        External::Remote(remote) => remote::read(remote, sink).await,
+        ExternalWrapper::Mqtt(topic) => mqtt::read(topic, sink).await,
+        ExternalWrapper::Udp { port } => udp::read(*port, sink).await,
+        ExternalWrapper::SystemTime { period_ms } => periodic::read(&periodic::Clock, *period_ms, sink).await,
+        ExternalWrapper::MemoryUsage { period_ms } => {
+            periodic::read(&periodic::Memory, *period_ms, sink).await
+        }
+        ExternalWrapper::FreeDiskSpace { period_ms } => {
+            periodic::read(&periodic::Disk, *period_ms, sink).await
+        }
+        ExternalWrapper::Multiformat { period_ms } => {
+            periodic::read(&periodic::Random, *period_ms, sink).await
+        }
+        ExternalWrapper::Replay { device, speed } => replay::read(device, *speed, sink).await,
+        ExternalWrapper::Jdbc(jdbc) => jdbc::read(jdbc, pools, sink).await,
+        ExternalWrapper::Remote(remote) => remote::read(remote, sink).await,
     }
 }

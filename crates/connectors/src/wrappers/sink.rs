@@ -14,8 +14,8 @@ use super::blocking::blocking;
 use super::elements;
 use super::failure::Failure;
 use crate::limits::{
-    BUSY_TIMEOUT, ELEMENTS_PER_APPEND_MAX, ERROR_CHARACTERS_MAX, LETTER_BYTES_MAX, LETTERS_PER_APPEND_MAX,
-    OVER_LIMIT_PAUSE,
+    BUSY_TIMEOUT, DEAD_LETTER_BYTES_MAX, DEAD_LETTERS_PER_APPEND_MAX, ELEMENTS_PER_APPEND_MAX,
+    ERROR_CHARACTERS_MAX, OVER_LIMIT_PAUSE,
 };
 
 /// The elements of a source on their way into the store.
@@ -30,7 +30,7 @@ pub(crate) struct ElementSink {
     begun: Timestamp,
     batch: Batch,
     elements: u64,
-    letters: usize,
+    dead_letters: usize,
     plausible: TimeRange,
     state: SourceState,
     reported: Option<SourceState>,
@@ -54,7 +54,7 @@ impl ElementSink {
             begun: system_now(),
             batch: Batch::new(),
             elements: 0,
-            letters: 0,
+            dead_letters: 0,
             plausible,
             state: SourceState::default(),
             reported: None,
@@ -190,13 +190,13 @@ impl ElementSink {
     pub(crate) fn refuse(&mut self, reason: &str, payload: &[u8]) {
         self.state.refused += 1;
         self.error(reason);
-        self.letters += 1;
-        if self.letters > LETTERS_PER_APPEND_MAX {
+        self.dead_letters += 1;
+        if self.dead_letters > DEAD_LETTERS_PER_APPEND_MAX {
             return;
         }
-        let payload = &payload[..payload.len().min(LETTER_BYTES_MAX)];
-        let letter = DeadLetter { door: Door::Connector.name(), topic: &self.name, reason, payload };
-        if let Err(error) = self.hub.add_dead_letter(&self.source.device, letter, &mut self.batch) {
+        let payload = &payload[..payload.len().min(DEAD_LETTER_BYTES_MAX)];
+        let dead_letter = DeadLetter { door: Door::Connector.name(), topic: &self.name, reason, payload };
+        if let Err(error) = self.hub.add_dead_letter(&self.source.device, dead_letter, &mut self.batch) {
             self.error(&format!("{reason}; it is not kept: {error}"));
         }
     }
@@ -218,7 +218,7 @@ impl ElementSink {
         }
         let batch = std::mem::take(&mut self.batch);
         let elements = std::mem::take(&mut self.elements);
-        self.letters = 0;
+        self.dead_letters = 0;
         let kept = self.append(&batch, payload).await?;
         match kept {
             None => self.state.elements += elements,
@@ -247,7 +247,7 @@ impl ElementSink {
         let source = Arc::clone(&self.source);
         let owner = SeriesOwner::from(&source.device);
         let (tenant, durability) = (owner.tenant, owner.durability);
-        let payload = &payload[..payload.len().min(LETTER_BYTES_MAX)];
+        let payload = &payload[..payload.len().min(DEAD_LETTER_BYTES_MAX)];
         let name = self.name.clone();
         let message = Message { owner, door: Door::Connector, topic: &name, payload };
         let load = hub.tenant_load(tenant);
@@ -280,7 +280,7 @@ impl ElementSink {
     pub(super) fn fail(&mut self, failure: &Failure) -> bool {
         let worked = std::mem::replace(&mut self.state.is_connected, false);
         self.batch.clear();
-        (self.elements, self.letters, self.series) = (0, 0, None);
+        (self.elements, self.dead_letters, self.series) = (0, 0, None);
         self.state.failures += 1;
         self.error(&failure.to_string());
         self.report();

@@ -71,7 +71,7 @@ mod tests {
         let third = limiter.acquire(address("192.0.2.1"));
         assert!(third.is_some());
         drop((second, third));
-        assert!(limiter.connections.lock().is_empty(), "an address without connections takes no memory");
+        assert!(limiter.connections.lock().is_empty(), "an address without connections uses no memory");
     }
 
     #[test]

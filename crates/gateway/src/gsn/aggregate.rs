@@ -5,7 +5,7 @@
 //! compares text, and adds floats from the first row on.
 
 use super::refusal::Refusal;
-use super::value::{Kind, Value};
+use super::value::{Value, ValueKind};
 
 /// A function over the values of an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,8 +48,8 @@ impl Function {
     }
 
     /// How the aggregates of a field are written.
-    pub(super) fn kind(self, of: Kind) -> Kind {
-        if self == Self::Avg { Kind::Double } else { of }
+    pub(super) fn kind(self, of: ValueKind) -> ValueKind {
+        if self == Self::Avg { ValueKind::Double } else { of }
     }
 }
 

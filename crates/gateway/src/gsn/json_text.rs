@@ -3,7 +3,7 @@
 use serde_json::Value as Json;
 use serde_json::json;
 
-use super::value::{Kind, Value};
+use super::value::{Value, ValueKind};
 use crate::text::{F64_BYTES_MAX, write_f64};
 
 /// Appends a text as it is.
@@ -12,12 +12,14 @@ pub(super) fn push(out: &mut Vec<u8>, text: &str) {
 }
 
 /// Appends a value; null if there is none.
-pub(super) fn push_value(value: Option<Value<'_>>, kind: Kind, out: &mut Vec<u8>) {
+pub(super) fn push_value(value: Option<Value<'_>>, kind: ValueKind, out: &mut Vec<u8>) {
     match (kind, value) {
         (_, None) => push(out, "null"),
         (_, Some(Value::Text(text))) => push_json(out, &json!(text)),
-        (Kind::Double | Kind::Float, Some(Value::I64(number))) => push_number(number as f64, out),
-        (Kind::Integer, Some(value @ Value::F64(number))) if number.is_finite() => kind.write(value, out),
+        (ValueKind::Double | ValueKind::Float, Some(Value::I64(number))) => push_number(number as f64, out),
+        (ValueKind::Integer, Some(value @ Value::F64(number))) if number.is_finite() => {
+            kind.write(value, out)
+        }
         (_, Some(Value::F64(number))) => push_number(number, out),
         (_, Some(value)) => kind.write(value, out),
     }

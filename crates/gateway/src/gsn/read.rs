@@ -18,7 +18,7 @@ use super::aggregate::{Aggregation, OpenInterval};
 use super::condition::{Condition, Filter, Operand, split_time};
 use super::sample::Sampler;
 use super::sensor::{Field, Sensor};
-use super::value::{FieldArrays, Kind, Value};
+use super::value::{FieldArrays, Value, ValueKind};
 
 /// The rows of one sensor that a request reads.
 #[derive(Debug, Clone)]
@@ -43,7 +43,7 @@ pub(super) struct Column {
     pub(super) name: String,
     pub(super) unit: String,
     /// How its values are stored.
-    pub(super) kind: Kind,
+    pub(super) kind: ValueKind,
 }
 
 /// How many of the rows are taken.
@@ -99,7 +99,7 @@ impl Selection {
     }
 
     /// How the values of a field are written.
-    pub(super) fn kind(&self, field: usize) -> Kind {
+    pub(super) fn kind(&self, field: usize) -> ValueKind {
         let kind = self.fields[field].kind;
         self.aggregation.map_or(kind, |aggregation| aggregation.function.kind(kind))
     }
@@ -139,7 +139,7 @@ impl<'a> Reading<'a> {
             }
         }
         let filter = Filter::new(&conditions, &names);
-        let kind = |at: usize| selection.fields.get(at).map_or(Kind::Double, |field| field.kind);
+        let kind = |at: usize| selection.fields.get(at).map_or(ValueKind::Double, |field| field.kind);
         let columns = names.iter().enumerate().map(|(at, name)| columns_of(table, name, kind(at))).collect();
         Self { selection, table, range, filter, columns }
     }
@@ -273,13 +273,13 @@ fn give(interval: &OpenInterval, visit: &mut Visit<'_>) -> ControlFlow<()> {
 }
 
 /// The columns of a table with the values of a field: first those whose type the field has.
-fn columns_of(table: &dyn Table, name: &str, kind: Kind) -> Vec<usize> {
+fn columns_of(table: &dyn Table, name: &str, kind: ValueKind) -> Vec<usize> {
     let fields = &table.columns().fields;
     let mut columns: Vec<usize> = (0..fields.len()).filter(|at| *fields[*at].key == *name).collect();
     let own = match kind {
-        Kind::Integer => FieldType::I64,
-        Kind::Double | Kind::Float => FieldType::F64,
-        Kind::Text => FieldType::String,
+        ValueKind::Integer => FieldType::I64,
+        ValueKind::Double | ValueKind::Float => FieldType::F64,
+        ValueKind::Text => FieldType::String,
     };
     columns.sort_by_key(|at| fields[*at].field_type != own);
     columns

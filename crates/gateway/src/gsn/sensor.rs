@@ -7,7 +7,7 @@ use virtual_sensors::{DataType, SensorInfo, VirtualSensors};
 
 use super::condition::{Condition, Operand};
 use super::refusal::Refusal;
-use super::value::Kind;
+use super::value::ValueKind;
 
 /// A virtual sensor that a caller sees.
 #[derive(Debug, Clone)]
@@ -30,7 +30,7 @@ pub(super) struct Field {
     /// The type in the words of a descriptor.
     pub(super) type_name: String,
     /// How its values are written.
-    pub(super) kind: Kind,
+    pub(super) kind: ValueKind,
     /// The unit; empty without one.
     pub(super) unit: String,
     pub(super) description: String,
@@ -128,13 +128,13 @@ fn has_run(info: &SensorInfo) -> bool {
     !info.device.is_empty()
 }
 
-fn kind_of(data_type: &DataType) -> Kind {
+fn kind_of(data_type: &DataType) -> ValueKind {
     match data_type {
-        DataType::TinyInt | DataType::SmallInt | DataType::Integer | DataType::BigInt => Kind::Integer,
-        DataType::Double => Kind::Double,
-        DataType::Float => Kind::Float,
+        DataType::TinyInt | DataType::SmallInt | DataType::Integer | DataType::BigInt => ValueKind::Integer,
+        DataType::Double => ValueKind::Double,
+        DataType::Float => ValueKind::Float,
         // No sensor makes values of bytes.
-        DataType::Varchar(_) | DataType::Char(_) | DataType::Binary(_) => Kind::Text,
+        DataType::Varchar(_) | DataType::Char(_) | DataType::Binary(_) => ValueKind::Text,
     }
 }
 
@@ -160,9 +160,9 @@ pub(super) mod tests {
                 ("place".into(), "Wannengrat".into()),
             ],
             fields: vec![
-                field("temperature", "double", Kind::Double, "°C", "of the air"),
-                field("readings", "integer", Kind::Integer, "", ""),
-                field("state", "varchar(20)", Kind::Text, "", ""),
+                field("temperature", "double", ValueKind::Double, "°C", "of the air"),
+                field("readings", "integer", ValueKind::Integer, "", ""),
+                field("state", "varchar(20)", ValueKind::Text, "", ""),
             ],
             table: "meadow".into(),
             device: "meadow".into(),
@@ -172,7 +172,7 @@ pub(super) mod tests {
     #[test]
     fn fields_and_coordinates_are_found_by_name() {
         let sensor = meadow();
-        assert_eq!(sensor.field("Temperature").unwrap().kind, Kind::Double);
+        assert_eq!(sensor.field("Temperature").unwrap().kind, ValueKind::Double);
         let refused = sensor.field("humidity").unwrap_err().0;
         assert_eq!(refused.status, 403);
         assert!(refused.message.contains("temperature, readings, state"), "{}", refused.message);

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_refused() {
+    fn what_is_not_a_time_is_refused() {
         for text in
             ["", "27/11/2026", "32/01/2026 00:00:00", "2026-11-27 20:15:30", "27/11/2026 20:15", "a b"]
         {

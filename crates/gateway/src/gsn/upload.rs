@@ -16,7 +16,7 @@ use super::refusal::Refusal;
 use super::request_context::RequestCaller;
 use super::sensor::{Field, Sensor};
 use super::v3::store_rows;
-use super::value::Kind;
+use super::value::ValueKind;
 use crate::http::tools::bodies::Sender;
 use crate::http::tools::connection::Peer;
 use crate::http::tools::request::read_body;
@@ -136,9 +136,9 @@ fn value(field: &Field, text: &str) -> Result<Json, Refusal> {
     let wrong =
         || Refusal::argument(format!("{}: {text:?} is not of the type {}", field.name, field.type_name));
     match field.kind {
-        Kind::Text => Ok(Json::from(text)),
-        Kind::Integer => text.trim().parse::<i64>().map(Json::from).map_err(|_| wrong()),
-        Kind::Double | Kind::Float => {
+        ValueKind::Text => Ok(Json::from(text)),
+        ValueKind::Integer => text.trim().parse::<i64>().map(Json::from).map_err(|_| wrong()),
+        ValueKind::Double | ValueKind::Float => {
             let number = text.trim().parse::<f64>().ok().filter(|number| number.is_finite());
             number.map(Json::from).ok_or_else(wrong)
         }
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_row_is_refused() {
+    fn what_is_not_a_row_is_refused() {
         for (form, part) in [
             (&[("cmd", "c"), ("c;state", "x")][..], "no vsname"),
             (&[("vsname", "meadow"), ("c;state", "x")], "no cmd"),

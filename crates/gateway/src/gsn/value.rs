@@ -29,14 +29,14 @@ impl Value<'_> {
 
 /// How the values of a field are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ValueKind {
     Integer,
     Double,
     Float,
     Text,
 }
 
-impl Kind {
+impl ValueKind {
     /// Appends a value as GSN's Java code does.
     pub(super) fn write(self, value: Value<'_>, out: &mut Vec<u8>) {
         match (self, value) {
@@ -111,7 +111,7 @@ mod tests {
 
     use super::*;
 
-    fn text(kind: Kind, value: Value<'_>) -> String {
+    fn text(kind: ValueKind, value: Value<'_>) -> String {
         let mut out = Vec::new();
         kind.write(value, &mut out);
         String::from_utf8(out).unwrap()
@@ -120,15 +120,15 @@ mod tests {
     #[test]
     fn the_type_of_a_field_decides_the_text() {
         for (kind, value, expected) in [
-            (Kind::Integer, Value::F64(20.0), "20"),
-            (Kind::Integer, Value::I64(i64::MAX), "9223372036854775807"),
-            (Kind::Integer, Value::F64(f64::NAN), "NaN"),
-            (Kind::Double, Value::I64(20), "20.0"),
-            (Kind::Double, Value::F64(20.25), "20.25"),
-            (Kind::Float, Value::F64(f64::from(0.1_f32)), "0.1"),
-            (Kind::Text, Value::Text("a,b"), "a,b"),
-            (Kind::Text, Value::F64(1.5), "1.5"),
-            (Kind::Double, Value::Bool(true), "true"),
+            (ValueKind::Integer, Value::F64(20.0), "20"),
+            (ValueKind::Integer, Value::I64(i64::MAX), "9223372036854775807"),
+            (ValueKind::Integer, Value::F64(f64::NAN), "NaN"),
+            (ValueKind::Double, Value::I64(20), "20.0"),
+            (ValueKind::Double, Value::F64(20.25), "20.25"),
+            (ValueKind::Float, Value::F64(f64::from(0.1_f32)), "0.1"),
+            (ValueKind::Text, Value::Text("a,b"), "a,b"),
+            (ValueKind::Text, Value::F64(1.5), "1.5"),
+            (ValueKind::Double, Value::Bool(true), "true"),
         ] {
             assert_eq!(text(kind, value), expected);
         }

@@ -52,16 +52,16 @@ enum Client {
 
 /// The outcome of a will that waits for its delay.
 #[derive(Debug, Default)]
-pub(crate) struct WillFate(AtomicU8);
+pub(crate) struct WillOutcome(AtomicU8);
 
-impl WillFate {
+impl WillOutcome {
     const CONTINUED: u8 = 1;
     const ENDED: u8 = 2;
 
     /// The client has connected again before the delay was over.
     fn decide(&self, clean_start: bool) {
-        let fate = if clean_start { Self::ENDED } else { Self::CONTINUED };
-        self.0.store(fate, Ordering::Relaxed);
+        let outcome = if clean_start { Self::ENDED } else { Self::CONTINUED };
+        self.0.store(outcome, Ordering::Relaxed);
     }
 
     /// The client continues its session: the will is not published [MQTT-3.1.3-9].
@@ -96,7 +96,7 @@ pub(crate) struct Clients {
 struct Registrations {
     clients: HashMap<ClientKey, Client>,
     /// Wills that wait for their delay.
-    wills: HashMap<ClientKey, Arc<WillFate>>,
+    wills: HashMap<ClientKey, Arc<WillOutcome>>,
     /// Packet identifiers that absent clients have not released.
     absent_ids: usize,
     expired_at_s: u32,
@@ -113,8 +113,8 @@ impl Clients {
         now_s: u32,
     ) -> Registered {
         let mut registrations = self.registrations.lock();
-        if let Some(fate) = registrations.wills.remove(&key) {
-            fate.decide(clean_start);
+        if let Some(outcome) = registrations.wills.remove(&key) {
+            outcome.decide(clean_start);
         }
         let former = registrations.clients.remove(&key);
         let (taken_over, qos2) = match former {
@@ -137,22 +137,22 @@ impl Clients {
     }
 
     /// The outcome of the will of a connection that has ended, which waits for its delay. The next connection of the client decides.
-    pub(crate) fn await_will(&self, key: &ClientKey, ended: ConnectionRef) -> Arc<WillFate> {
-        let fate = Arc::<WillFate>::default();
+    pub(crate) fn await_will(&self, key: &ClientKey, ended: ConnectionRef) -> Arc<WillOutcome> {
+        let outcome = Arc::<WillOutcome>::default();
         let mut registrations = self.registrations.lock();
         match registrations.clients.get(key) {
             Some(Client::Present { connection, clean_start, .. }) if *connection != ended => {
-                fate.decide(*clean_start);
+                outcome.decide(*clean_start);
             }
-            _ => drop(registrations.wills.insert(key.clone(), Arc::clone(&fate))),
+            _ => drop(registrations.wills.insert(key.clone(), Arc::clone(&outcome))),
         }
-        fate
+        outcome
     }
 
     /// A will does not wait any more.
-    pub(crate) fn forget_will(&self, key: &ClientKey, fate: &Arc<WillFate>) {
+    pub(crate) fn forget_will(&self, key: &ClientKey, outcome: &Arc<WillOutcome>) {
         let mut registrations = self.registrations.lock();
-        if registrations.wills.get(key).is_some_and(|waiting| Arc::ptr_eq(waiting, fate)) {
+        if registrations.wills.get(key).is_some_and(|waiting| Arc::ptr_eq(waiting, outcome)) {
             registrations.wills.remove(key);
         }
     }
@@ -283,12 +283,12 @@ mod tests {
             let clients = Clients::default();
             clients.register(key("a"), connection(1), (true, true), 0);
             clients.unregister(&key("a"), connection(1), 60, 0);
-            let fate = clients.await_will(&key("a"), connection(1));
-            assert!(!fate.is_continued() && !fate.has_ended());
+            let outcome = clients.await_will(&key("a"), connection(1));
+            assert!(!outcome.is_continued() && !outcome.has_ended());
             clients.register(key("a"), connection(2), (clean_start, true), 0);
             clients.unregister(&key("a"), connection(2), 60, 0);
             assert_eq!(
-                (fate.is_continued(), fate.has_ended()),
+                (outcome.is_continued(), outcome.has_ended()),
                 (continued, !continued),
                 "also when it is gone"
             );
@@ -297,8 +297,8 @@ mod tests {
             assert_eq!(clients.await_will(&key("a"), connection(2)).is_continued(), continued);
         }
         let clients = Clients::default();
-        let fate = clients.await_will(&key("a"), connection(1));
-        clients.forget_will(&key("a"), &fate);
+        let outcome = clients.await_will(&key("a"), connection(1));
+        clients.forget_will(&key("a"), &outcome);
         assert!(clients.registrations.lock().wills.is_empty());
     }
 

@@ -50,7 +50,7 @@ pub(crate) enum Source {
         payload: PayloadRef,
     },
     /// The rows have no other form, because they are dead letters. Or there are none.
-    Letters,
+    DeadLetters,
 }
 
 /// Where a payload is.
@@ -166,7 +166,7 @@ impl IngestBatch {
             Source::Telemetry { topic, payload: PayloadRef::Copied(range) } => {
                 Some((topic, &self.payloads[range.clone()]))
             }
-            Source::Letters => None,
+            Source::DeadLetters => None,
         }
     }
 
@@ -199,14 +199,14 @@ impl IngestBatch {
     }
 
     /// The rows of a message are dead letters now, or the message has none.
-    pub(crate) fn set_letters(&mut self, message: usize) {
-        self.messages[message].source = Source::Letters;
+    pub(crate) fn set_dead_letters(&mut self, message: usize) {
+        self.messages[message].source = Source::DeadLetters;
     }
 
     /// The store keeps a message in no form. It does not count.
     pub(crate) fn give_up(&mut self, message: usize) {
         let entry = &mut self.messages[message];
-        (entry.source, entry.counted) = (Source::Letters, None);
+        (entry.source, entry.counted) = (Source::DeadLetters, None);
         // The worker closes the connection, so the ack leaves no more, and the peer sends the message again as a new one.
         self.acks[message].not_stored();
         self.acks[message].answer = Answer::Accepted;

@@ -47,7 +47,7 @@ impl From<AnnotationBody> for AnnotationChange {
 /// The annotation that parameters name.
 ///
 /// # Errors
-/// A time is none, or there is no start.
+/// A time is not valid, or there is no start.
 pub(super) fn of_params(params: &Params) -> Result<AnnotationChange, ApiError> {
     let start = params.text("start_time").ok_or_else(|| ApiError::argument("Missing start time"))?;
     let text = |name| params.text(name).map(str::to_owned);
@@ -102,7 +102,7 @@ impl DeletionBody {
     /// The data to delete, and the time in milliseconds.
     ///
     /// # Errors
-    /// It names no start, no series, or a time that is none.
+    /// It names no start, no series, or a time that is not valid.
     pub(super) fn checked(&self) -> Result<(AnnotationDeletion, (i64, i64)), ApiError> {
         let start = self.start_time.as_deref();
         // A deletion of everything must say so with the start 0.

@@ -95,7 +95,7 @@ fn add_value(
     rules: &SeriesRules,
     key: &mut Vec<u8>,
 ) -> Result<(), String> {
-    let (micros, number) = point.sample(Epoch::OpenTsdb).map_err(|refusal| refusal.to_string())?;
+    let (micros, number) = point.timed_value(Epoch::OpenTsdb).map_err(|refusal| refusal.to_string())?;
     let series = series_of(points, point, rules, key)?;
     let fields = [(VALUE, value_of(number))];
     points.add(item, series, Timestamp::from_micros(micros), fields).map_err(|refusal| refusal.to_string())

@@ -3,7 +3,7 @@
 //! A DELETE takes effect at once, so a transaction refuses it and changes only the reported transaction state. Every query sees the
 //! rows that are stored when it begins.
 
-use crate::statements::{Kind, Token, tokens, unquoted};
+use crate::statements::{Token, TokenKind, tokens, unquoted};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Statement {
@@ -242,7 +242,7 @@ struct Words<'a> {
 }
 
 impl<'a> Words<'a> {
-    fn next(&mut self, is_wanted: impl Fn(Kind, &str) -> bool) -> Option<&'a str> {
+    fn next(&mut self, is_wanted: impl Fn(TokenKind, &str) -> bool) -> Option<&'a str> {
         let (first, rest) = self.tokens.split_first()?;
         let text = &self.text[first.range.clone()];
         is_wanted(first.kind, text).then(|| self.tokens = rest)?;
@@ -251,31 +251,33 @@ impl<'a> Words<'a> {
 
     /// A word, in lower case.
     fn word(&mut self) -> Option<String> {
-        self.next(|kind, _| kind == Kind::Word).map(str::to_ascii_lowercase)
+        self.next(|kind, _| kind == TokenKind::Word).map(str::to_ascii_lowercase)
     }
 
     /// A name, with or without quotes, and parts of it after dots.
     fn name(&mut self) -> Option<String> {
-        let mut name = unquoted(self.next(|kind, _| matches!(kind, Kind::Word | Kind::Name))?);
+        let mut name = unquoted(self.next(|kind, _| matches!(kind, TokenKind::Word | TokenKind::Name))?);
         while self.symbol(".") {
-            let part = self.next(|kind, _| matches!(kind, Kind::Word | Kind::Name))?;
+            let part = self.next(|kind, _| matches!(kind, TokenKind::Word | TokenKind::Name))?;
             name = format!("{name}.{}", unquoted(part));
         }
         Some(name)
     }
 
     fn number(&mut self) -> Option<&'a str> {
-        self.next(|kind, _| kind == Kind::Number)
+        self.next(|kind, _| kind == TokenKind::Number)
     }
 
     fn symbol(&mut self, symbol: &str) -> bool {
-        self.next(|kind, text| kind == Kind::Symbol && text == symbol).is_some()
+        self.next(|kind, text| kind == TokenKind::Symbol && text == symbol).is_some()
     }
 
     /// Takes the next token if it is one of these words.
     fn skip(&mut self, words: &[&str]) -> bool {
-        self.next(|kind, text| kind == Kind::Word && words.iter().any(|word| word.eq_ignore_ascii_case(text)))
-            .is_some()
+        self.next(|kind, text| {
+            kind == TokenKind::Word && words.iter().any(|word| word.eq_ignore_ascii_case(text))
+        })
+        .is_some()
     }
 
     /// The rest of the text as it is written.

@@ -6,7 +6,7 @@ use model::Timestamp;
 
 use super::number::pair;
 
-/// Writes a time in milliseconds within a constant text: `BEFORE` bytes stand before it, and the whole has `BYTES` bytes. It
+/// Writes a time in milliseconds within a constant text: `BEFORE` bytes are before it, and the whole has `BYTES` bytes. It
 /// keeps the last text, because the first digits of the next time are mostly the same.
 #[derive(Debug)]
 pub(crate) struct TimeText<const BEFORE: usize, const BYTES: usize> {

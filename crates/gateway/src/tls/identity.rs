@@ -37,7 +37,7 @@ impl Tls {
     /// Reads the files again. New handshakes use them; open connections do not change.
     ///
     /// # Errors
-    /// As for [`load`](Self::load). New handshakes then go on with the identity from before.
+    /// As for [`load`](Self::load). New handshakes then continue with the identity from before.
     pub fn reload(&self) -> Result<(), TlsError> {
         *self.stamps.lock() = self.files.stamps();
         let config = server_config(&self.files)?;

@@ -112,13 +112,13 @@ async fn an_invalid_payload_is_refused_with_its_reason_and_kept() {
     ] {
         let message = server.report("d", payload).await.refusal(400, 30);
         assert!(message.contains(reason) && message.contains("dead_letter"), "{message}");
-        let letter = dead_letter(&server, "d");
-        assert!(letter.contains(&("payload".into(), Value::String(payload.into()))), "{letter:?}");
-        assert!(letter.contains(&("door".into(), Value::String("http".into()))), "{letter:?}");
+        let newest = dead_letter(&server, "d");
+        assert!(newest.contains(&("payload".into(), Value::String(payload.into()))), "{newest:?}");
+        assert!(newest.contains(&("door".into(), Value::String("http".into()))), "{newest:?}");
         let topic = Value::String("/api/v1/{token}/telemetry".into());
-        assert!(letter.contains(&("topic".into(), topic)), "{letter:?}");
-        let kept_reason = letter.iter().find(|(key, _)| key == "reason").unwrap();
-        assert!(matches!(&kept_reason.1, Value::String(text) if text.contains(reason)), "{letter:?}");
+        assert!(newest.contains(&("topic".into(), topic)), "{newest:?}");
+        let kept_reason = newest.iter().find(|(key, _)| key == "reason").unwrap();
+        assert!(matches!(&kept_reason.1, Value::String(text) if text.contains(reason)), "{newest:?}");
         let counted = format!(r#"tacho_refusals_total{{door="http",reason="{label}"}}"#);
         assert!(server.metrics().contains(&counted), "{counted}");
     }
@@ -143,8 +143,8 @@ async fn a_message_whose_table_cannot_be_created_is_kept_or_refused() {
     registry.set_profile(registry.default_tenant(), "default", "elsewhere", hub::Durability::Fsync).unwrap();
     let message = server.report("d", sent).await.refusal(400, 30);
     assert!(message.contains("tables is 3, the limit is 2") && message.contains("dead_letter"), "{message}");
-    let letter = dead_letter(&server, "d");
-    assert!(letter.contains(&("payload".into(), Value::String(sent.into()))), "{letter:?}");
+    let newest = dead_letter(&server, "d");
+    assert!(newest.contains(&("payload".into(), Value::String(sent.into()))), "{newest:?}");
     let counted = server.metrics();
     assert!(counted.contains(r#"tacho_refusals_total{door="http",reason="store_limit"} 2"#), "{counted}");
     server.stop().await;
@@ -161,8 +161,8 @@ async fn a_row_that_its_table_would_not_keep_is_refused_with_that_reason_and_kep
     assert_eq!(set(r#"{"table":"telemetry","ttlS":86400}"#).await.status, 200);
     let message = server.report("d", old).await.refusal(400, 30);
     assert!(message.contains("keeps rows for 1d"), "{message}");
-    let letter = dead_letter(&server, "d");
-    assert!(letter.contains(&("payload".into(), Value::String(old.into()))), "{letter:?}");
+    let newest = dead_letter(&server, "d");
+    assert!(newest.contains(&("payload".into(), Value::String(old.into()))), "{newest:?}");
     assert_eq!(server.report("d", r#"{"a":1}"#).await.status, 200);
     assert_eq!(server.hub.drop_expired().unwrap(), 1, "the row that came before the time was set");
     assert_eq!(set(r#"{"table":"telemetry","ttlS":0}"#).await.status, 200);

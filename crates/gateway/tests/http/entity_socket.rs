@@ -90,7 +90,7 @@ async fn a_silent_client_is_closed_after_ten_seconds() {
 }
 
 #[tokio::test]
-async fn latest_values_go_on_live_and_a_second_command_extends_the_first() {
+async fn latest_values_continue_live_and_a_second_command_extends_the_first() {
     let server = Server::start().await;
     for name in ["a", "b"] {
         server.add_device(name);

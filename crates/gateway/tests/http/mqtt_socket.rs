@@ -200,7 +200,7 @@ async fn the_limits_of_the_mqtt_door_hold_and_the_http_door_is_free_again() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_no_upgrade_or_names_no_subprotocol_is_refused() {
+async fn a_request_that_is_not_an_upgrade_or_names_no_subprotocol_is_refused() {
     let doors = Doors::start(DoorLimits::of_connections(10)).await;
     let plain = doors.http.request("GET", "/mqtt").send().await.refusal(400, 31);
     assert!(plain.contains("does not ask for an upgrade"), "{plain}");

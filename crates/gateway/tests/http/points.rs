@@ -45,7 +45,7 @@ impl Server {
 }
 
 #[tokio::test]
-async fn a_store_that_makes_no_series_now_is_no_fault_of_a_point() {
+async fn a_store_that_makes_no_series_now_is_not_a_fault_of_a_point() {
     let server = Server::start().await;
     server.store.set_series_busy(Some("the log is full"));
     for (reply, status) in server.write_each().await.into_iter().zip([503, 429, 429, 429, 429]) {

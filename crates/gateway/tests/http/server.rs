@@ -92,7 +92,7 @@ async fn one_connection_serves_many_requests() {
 }
 
 #[tokio::test]
-async fn a_connection_over_the_limit_is_refused_and_the_others_go_on() {
+async fn a_connection_over_the_limit_is_refused_and_the_others_continue() {
     let server = Server::start_with(|options| options.limits = DoorLimits::of_connections(2)).await;
     let mut held = Vec::new();
     for _ in 0..2 {

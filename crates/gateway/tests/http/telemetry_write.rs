@@ -59,10 +59,10 @@ async fn what_cannot_be_stored_is_refused_with_its_reason_and_kept() {
     for (payload, reason) in [("{", "not valid JSON"), ("[1]", "object"), (r#"{"":1}"#, "key is empty")] {
         let message = server.post(&format!("{base}/timeseries/ANY"), payload).await.refusal(400, 30);
         assert!(message.contains(reason) && message.contains("dead_letter"), "{message}");
-        let letter = dead_letter(&server, "d");
-        assert!(letter.contains(&("payload".into(), Value::String(payload.into()))), "{letter:?}");
+        let newest = dead_letter(&server, "d");
+        assert!(newest.contains(&("payload".into(), Value::String(payload.into()))), "{newest:?}");
         let topic = "/api/plugins/telemetry/{entityType}/{entityId}/timeseries/{scope}";
-        assert!(letter.contains(&("topic".into(), Value::String(topic.into()))), "{letter:?}");
+        assert!(newest.contains(&("topic".into(), Value::String(topic.into()))), "{newest:?}");
     }
     for empty in ["{}", "[]", r#"{"a":null}"#, r#"{"ts":1732540000000,"values":{}}"#] {
         let message = server.post(&format!("{base}/timeseries/ANY"), empty).await.refusal(400, 30);

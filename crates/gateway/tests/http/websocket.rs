@@ -110,7 +110,7 @@ fn update(id: i64, data: Json, latest: Json) -> Json {
 }
 
 #[tokio::test]
-async fn a_subscription_begins_with_the_latest_values_and_goes_on_live_until_it_ends() {
+async fn a_subscription_begins_with_the_latest_values_and_continues_live_until_it_ends() {
     let server = Server::start().await;
     let id = server.add_device("d");
     server.put("d", 1_000, "a", ValueRef::I64(1));
@@ -295,7 +295,7 @@ async fn history_commands_are_answered_once() {
 }
 
 #[tokio::test]
-async fn invalid_commands_are_refused_and_the_session_goes_on() {
+async fn invalid_commands_are_refused_and_the_session_continues() {
     let server = Server::start().await;
     let id = server.add_device("d");
     let mut client = Client::connect(&server, &server.session()).await;
@@ -526,7 +526,7 @@ async fn a_slow_client_delays_no_other_and_ends_with_the_newest_value() {
 }
 
 #[tokio::test]
-async fn a_client_that_vanishes_is_no_refusal() {
+async fn a_client_that_vanishes_is_not_a_refusal() {
     let server = Server::start().await;
     let id = server.add_device("d");
     let mut client = Client::connect(&server, &server.session()).await;

@@ -110,7 +110,7 @@ fn a_connect_that_arrives_slowly_times_out() {
         sent += 1;
         std::thread::sleep(Duration::from_millis(200));
     }
-    assert!(sent < 100, "every byte begins the time anew");
+    assert!(sent < 100, "every byte begins the time again");
 }
 
 #[test]

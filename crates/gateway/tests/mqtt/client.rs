@@ -326,7 +326,7 @@ impl Client {
         }
     }
 
-    /// Whether no message comes before the answer to the second of two pings: the first one may be answered in the turn that sends
+    /// Whether no message comes before the answer to the second of two pings: the first one may be answered in the pass that sends
     /// the message.
     pub(crate) fn has_no_message(&mut self) -> bool {
         for _ in 0..2 {

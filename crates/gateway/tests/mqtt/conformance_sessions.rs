@@ -220,7 +220,7 @@ fn no_packet_exceeds_the_maximum_of_the_client() {
             encode(&packet, V5, &mut bytes).unwrap();
         }
         client.send_bytes(&bytes);
-        // The second answer comes after the acks of the first turn.
+        // The second answer comes after the acks of the first pass.
         client.wait_for_pongs(1);
         client.send(&Packet::PingReq);
         client.wait_for_pongs(2);

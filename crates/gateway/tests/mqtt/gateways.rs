@@ -163,7 +163,7 @@ fn messages_keep_their_order_while_devices_are_added() {
 }
 
 #[test]
-fn other_connections_of_the_worker_go_on_while_devices_are_added() {
+fn other_connections_of_the_worker_continue_while_devices_are_added() {
     let fixture = fixture();
     let mut client = fixture.connect(ProtocolVersion::V5, "g", "t-gateway");
     let mut other = fixture.connect(ProtocolVersion::V5, "c", "t-car");

@@ -198,7 +198,7 @@ fn the_second_user_of_a_client_identifier_takes_over() {
         let mut first = fixture.connect(ProtocolVersion::V5, "same", "t-car");
         let mut second = fixture.connect(ProtocolVersion::V311, "same", "t-car");
         let Reply::Disconnect(ReasonCode::SESSION_TAKEN_OVER, Some(_)) = first.next() else {
-            panic!("the first one is told")
+            panic!("the first one gets a notice")
         };
         assert_eq!(first.next(), Reply::Closed);
         second.publish(QoS::AtLeastOnce, 1, b"{\"a\":1}");

@@ -330,7 +330,7 @@ fn a_message_of_qos_0_that_the_store_loses_is_counted() {
     let counted = r#"tacho_refusals_total{door="mqtt",reason="lost_by_store"} 1"#;
     fixture.wait_for("the count", || fixture.metrics().contains(counted));
     client.publish(QoS::AtLeastOnce, 2, b"{\"a\":2}");
-    assert_eq!(client.next(), yes(2), "the connection goes on");
+    assert_eq!(client.next(), yes(2), "the connection continues");
 }
 
 #[test]

@@ -334,7 +334,7 @@ async fn a_connection_over_the_limit_is_refused() {
 }
 
 #[tokio::test]
-async fn statements_above_the_rate_are_refused_and_the_session_goes_on() {
+async fn statements_above_the_rate_are_refused_and_the_session_continues() {
     let server =
         Server::start_with(|options| options.limits.requests_per_second_max = NonZeroU32::new(1)).await;
     let mut client = server.client().await;

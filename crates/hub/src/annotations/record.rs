@@ -96,7 +96,7 @@ pub(crate) fn millis(time: i64) -> Result<u64, AnnotationError> {
     }
 }
 
-/// The canonical text that names a series: its tags stand in the order of their names.
+/// The canonical text that names a series: its tags are in the order of their names.
 ///
 /// # Errors
 /// The text names none.

@@ -29,7 +29,7 @@ impl FromStr for ClockChange {
             "refuse" => Ok(Self::Refuse),
             "earlier" => Ok(Self::Earlier),
             "later" => Ok(Self::Later),
-            other => Err(format!("\"{other}\" is none of refuse, earlier, later")),
+            other => Err(format!("\"{other}\" is not one of refuse, earlier, later")),
         }
     }
 }

@@ -11,6 +11,6 @@ pub enum Claimed {
     Success(Arc<Device>),
     /// The device belongs to a customer already.
     Already,
-    /// The device makes no offer, the offer is over, or the secret is wrong.
+    /// The device has no offer, the offer is over, or the secret is wrong.
     Failure,
 }

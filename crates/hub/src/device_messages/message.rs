@@ -72,16 +72,16 @@ impl RpcRequest {
 
 /// The kind of a message, which a connection subscribes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum MessageKind {
     Attributes,
     Rpc,
 }
 
 impl DeviceMessage {
-    pub(super) fn kind(&self) -> Kind {
+    pub(super) fn kind(&self) -> MessageKind {
         match self {
-            Self::AttributesChanged { .. } | Self::AttributesDeleted { .. } => Kind::Attributes,
-            Self::RpcRequest(_) => Kind::Rpc,
+            Self::AttributesChanged { .. } | Self::AttributesDeleted { .. } => MessageKind::Attributes,
+            Self::RpcRequest(_) => MessageKind::Rpc,
         }
     }
 

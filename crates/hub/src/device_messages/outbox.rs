@@ -11,7 +11,7 @@ use prometheus_client::metrics::gauge::Gauge;
 
 use super::coalesce::coalesce;
 use super::limits::{OUTBOX_BYTES_MAX, OUTBOX_MESSAGES_MAX};
-use super::message::{DeviceMessage, Kind};
+use super::message::{DeviceMessage, MessageKind};
 use crate::wake::Wake;
 
 /// What a connection has subscribed to.
@@ -32,10 +32,10 @@ impl Interests {
         bit(self.shared_attributes, Self::ATTRIBUTES_BIT) | bit(self.rpc, Self::RPC_BIT)
     }
 
-    fn bit_of(kind: Kind) -> u8 {
+    fn bit_of(kind: MessageKind) -> u8 {
         match kind {
-            Kind::Attributes => Self::ATTRIBUTES_BIT,
-            Kind::Rpc => Self::RPC_BIT,
+            MessageKind::Attributes => Self::ATTRIBUTES_BIT,
+            MessageKind::Rpc => Self::RPC_BIT,
         }
     }
 }
@@ -167,8 +167,8 @@ impl Content {
             return Put::Taken;
         }
         match message.kind() {
-            Kind::Attributes => self.merge(message, total),
-            Kind::Rpc => Put::Full,
+            MessageKind::Attributes => self.merge(message, total),
+            MessageKind::Rpc => Put::Full,
         }
     }
 

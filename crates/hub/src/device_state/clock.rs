@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_that_is_set_back_goes_on() {
+    fn a_clock_that_is_set_back_continues() {
         let clock = StateClock {
             began: Instant::now(),
             ahead_us: AtomicI64::new(i64::MIN),

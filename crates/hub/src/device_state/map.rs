@@ -183,7 +183,7 @@ impl DeviceStates {
                 }
             }
             if unused {
-                // Whoever finds an entry holds the lock meanwhile, so nobody can begin to use one here.
+                // The finder of an entry holds the lock meanwhile, so nobody can begin to use one here.
                 shard.write().retain(|_, entry| !is_unused(entry));
             }
         }

@@ -25,7 +25,7 @@ pub(crate) use field::field;
 pub use filter::{EntityFilter, EntityRef, RelationFilter, RelationsFilter, SearchDirection, SearchFilter};
 pub use key::{EntityKey, KeyKind};
 pub(crate) use order::{SortValue, directed};
-pub use page::{EntityKeys, EntityPage, EntityRow, Sample};
+pub use page::{EntityKeys, EntityPage, EntityRow, TimedValue};
 pub use predicate::{DynamicSource, DynamicValue, Predicate};
 pub(crate) use query::check_filters;
 pub use query::{Direction, EntityCountQuery, EntityDataQuery, KeyFilter, PageLink, SortOrder, ValueType};

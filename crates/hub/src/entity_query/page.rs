@@ -8,7 +8,7 @@ use super::key::EntityKey;
 use crate::registry::{Entity, EntityKind, Page};
 
 /// A value and its time.
-pub type Sample = (Timestamp, Value);
+pub type TimedValue = (Timestamp, Value);
 
 /// The answer to a query.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub struct EntityPage {
 pub struct EntityRow {
     pub entity: Entity,
     /// For each selected key its value; `None` if there is none.
-    pub values: Vec<Option<Sample>>,
+    pub values: Vec<Option<TimedValue>>,
 }
 
 /// The keys that some entities have.

@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_text_is_no_pattern() {
+    fn a_search_text_is_not_a_pattern() {
         let search = Pattern::containing("%.").unwrap().unwrap();
         assert!(search.matches("a%.b") && !search.matches("a.b"));
         assert!(Pattern::containing("").unwrap().is_none());

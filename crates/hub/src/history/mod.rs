@@ -21,8 +21,8 @@ mod values;
 
 pub use block::numbers;
 pub use calendar::{Calendar, CalendarUnit, CalendarZone};
-pub use reduce::{Reduction, TextHeld, check_intervals};
+pub use reduce::{HeldTextBytes, Reduction, check_intervals};
 pub use request::{Aggregation, HistoryError, HistoryRequest, Interval, check_values};
 pub use rows::read_rows_into;
-pub use sink::{History, RowSink, Sample, Sink};
+pub use sink::{History, RowSink, TimedValue, ValueSink};
 pub use values::{read, read_into};

@@ -12,7 +12,7 @@ use super::align::give_as_rows;
 use super::block::number_of;
 use super::intervals::{Intervals, Run};
 use super::request::{HistoryError, HistoryRequest, check, scan_of};
-use super::sink::{History, RowSink, Sample, Sink};
+use super::sink::{History, RowSink, TimedValue, ValueSink};
 
 /// Intervals per page.
 const PAGE: usize = 64;
@@ -28,9 +28,9 @@ pub struct Reduction {
 
 /// The bytes of text that the reductions of one request hold. The number of values bounds numbers, but not texts.
 #[derive(Debug, Default)]
-pub struct TextHeld(AtomicI64);
+pub struct HeldTextBytes(AtomicI64);
 
-impl TextHeld {
+impl HeldTextBytes {
     fn add(&self, bytes: i64) -> u64 {
         u64::try_from(self.0.fetch_add(bytes, Ordering::Relaxed) + bytes).unwrap_or(0)
     }
@@ -43,7 +43,7 @@ impl Reduction {
         store: &dyn Store,
         series: &[SeriesId],
         request: &HistoryRequest,
-        text: &TextHeld,
+        text: &HeldTextBytes,
     ) -> Result<Self, HistoryError> {
         check_intervals(request, 1)?;
         let intervals = Intervals::new(request.range, &request.interval)?;
@@ -56,14 +56,14 @@ impl Reduction {
         Ok(reduction)
     }
 
-    /// Adds the rows of a series. It reads them in ascending order, the cheapest; [`samples`](Self::samples) applies the order
+    /// Adds the rows of a series. It reads them in ascending order, the cheapest; [`timed_values`](Self::timed_values) applies the order
     /// of the request to the few results.
     fn add(
         &mut self,
         store: &dyn Store,
         series: SeriesId,
         request: &HistoryRequest,
-        text: &TextHeld,
+        text: &HeldTextBytes,
         runs: &mut Vec<Run>,
     ) -> Result<(), HistoryError> {
         let mut held = 0;
@@ -102,9 +102,9 @@ impl Reduction {
     }
 
     /// Passes the values of each key to the sink.
-    pub fn give(self, order: Order, sink: &mut impl Sink) {
-        for (key, samples) in self.samples(order).enumerate() {
-            if give_samples(sink, key, &samples).is_break() {
+    pub fn give(self, order: Order, sink: &mut impl ValueSink) {
+        for (key, timed_values) in self.timed_values(order).enumerate() {
+            if give_timed_values(sink, key, &timed_values).is_break() {
                 break;
             }
         }
@@ -112,18 +112,18 @@ impl Reduction {
 
     /// Passes the values to the sink, the values of all keys in one interval as a row. `keys` are the keys of the request.
     pub fn give_rows(self, keys: &[String], order: Order, sink: &mut impl RowSink) {
-        let history: History = keys.iter().cloned().zip(self.samples(order)).collect();
+        let history: History = keys.iter().cloned().zip(self.timed_values(order)).collect();
         give_as_rows(&history, order, sink);
     }
 
-    fn samples(self, order: Order) -> impl Iterator<Item = Vec<Sample>> {
+    fn timed_values(self, order: Order) -> impl Iterator<Item = Vec<TimedValue>> {
         let Self { intervals, of_keys, .. } = self;
         of_keys.into_iter().map(move |of_key| {
-            let mut samples = of_key.samples(&intervals);
+            let mut timed_values = of_key.timed_values(&intervals);
             if order == Order::Descending {
-                samples.reverse();
+                timed_values.reverse();
             }
-            samples
+            timed_values
         })
     }
 }
@@ -145,13 +145,13 @@ pub fn check_intervals(request: &HistoryRequest, answers: usize) -> Result<u64, 
 }
 
 /// Passes the values of a key to the sink: as numbers if all are f64, such as means.
-fn give_samples(sink: &mut impl Sink, key: usize, samples: &[Sample]) -> ControlFlow<()> {
-    let numbers: Option<Vec<f64>> = samples.iter().map(|(_, value)| number_of(value)).collect();
+fn give_timed_values(sink: &mut impl ValueSink, key: usize, timed_values: &[TimedValue]) -> ControlFlow<()> {
+    let numbers: Option<Vec<f64>> = timed_values.iter().map(|(_, value)| number_of(value)).collect();
     if let Some(numbers) = numbers {
-        let times: Vec<i64> = samples.iter().map(|(ts, _)| ts.micros()).collect();
+        let times: Vec<i64> = timed_values.iter().map(|(ts, _)| ts.micros()).collect();
         return sink.numbers(key, &times, &numbers);
     }
-    samples.iter().try_for_each(|(ts, value)| sink.value(key, *ts, value.as_ref()))
+    timed_values.iter().try_for_each(|(ts, value)| sink.value(key, *ts, value.as_ref()))
 }
 
 /// The aggregates of one key: an accumulator for each interval, in pages. A page is allocated when one of its intervals has
@@ -189,7 +189,7 @@ impl Reduced {
         }
     }
 
-    fn samples(self, intervals: &Intervals) -> Vec<Sample> {
+    fn timed_values(self, intervals: &Intervals) -> Vec<TimedValue> {
         let pages = self.pages.into_iter().zip((0..).step_by(PAGE));
         let accumulators = pages.flat_map(|(page, first)| page.into_iter().zip(first..));
         accumulators
@@ -216,7 +216,7 @@ mod tests {
     const FLOATS: [Option<f64>; 11] =
         [Some(0.5), Some(1.5), None, Some(0.1), None, None, None, None, Some(4.0), None, Some(0.2)];
 
-    fn reduced(aggregation: Aggregation, intervals: &Intervals, blocks: &[Range<usize>]) -> Vec<Sample> {
+    fn reduced(aggregation: Aggregation, intervals: &Intervals, blocks: &[Range<usize>]) -> Vec<TimedValue> {
         let of_keys = vec![Reduced::default()];
         let (intervals, empty) = (intervals.clone(), Accumulator::new(aggregation));
         let mut reduction = Reduction { intervals, empty, of_keys };
@@ -230,7 +230,7 @@ mod tests {
             let columns = if numbers(&columns[1..]).is_some() { &columns[1..] } else { &columns };
             reduction.add_block(&TIMES[rows.clone()], &[columns.to_vec()], &mut runs);
         }
-        reduction.samples(Order::Ascending).next().unwrap()
+        reduction.timed_values(Order::Ascending).next().unwrap()
     }
 
     #[test]

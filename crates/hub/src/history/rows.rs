@@ -6,7 +6,7 @@ use model::{SeriesId, limits};
 use store::{Store, ValueColumn};
 
 use super::block::{numbers, value_of};
-use super::reduce::{Reduction, TextHeld};
+use super::reduce::{HeldTextBytes, Reduction};
 use super::request::{Aggregation, HistoryError, HistoryRequest, check, scan_of};
 use super::sink::RowSink;
 
@@ -22,7 +22,7 @@ pub fn read_rows_into(
         _ if request.range.is_empty() => Ok(()),
         Aggregation::None => read_plain(store, series, request, sink),
         _ => {
-            let reduction = Reduction::read(store, &[series], request, &TextHeld::default())?;
+            let reduction = Reduction::read(store, &[series], request, &HeldTextBytes::default())?;
             reduction.give_rows(&request.keys, request.order, sink);
             Ok(())
         }
@@ -167,12 +167,17 @@ mod tests {
                         Order::Descending => one.0 > next.0,
                     });
                     assert!(is_ordered, "{rows:?}");
-                    for (number, (key, samples)) in read(&store, series, &request).unwrap().iter().enumerate()
+                    for (number, (key, timed_values)) in
+                        read(&store, series, &request).unwrap().iter().enumerate()
                     {
                         let of_rows = rows.iter().filter_map(|(ts, values)| {
                             Some((Timestamp::from_micros(*ts), values[number].clone()?))
                         });
-                        assert_eq!(of_rows.collect::<Vec<_>>(), *samples, "{key} {aggregation:?} {order:?}");
+                        assert_eq!(
+                            of_rows.collect::<Vec<_>>(),
+                            *timed_values,
+                            "{key} {aggregation:?} {order:?}"
+                        );
                     }
                 }
             }

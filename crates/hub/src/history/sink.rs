@@ -6,13 +6,13 @@ use model::{Timestamp, Value, ValueRef};
 use store::ValueColumn;
 
 /// A value and its time.
-pub type Sample = (Timestamp, Value);
+pub type TimedValue = (Timestamp, Value);
 
 /// Values per key, in the order of [`HistoryRequest::keys`](super::HistoryRequest::keys).
-pub type History = Vec<(String, Vec<Sample>)>;
+pub type History = Vec<(String, Vec<TimedValue>)>;
 
 /// Receives the values of an answer: the values of a key in their order, the keys in any order.
-pub trait Sink {
+pub trait ValueSink {
     /// Receives a value of the key with this index in [`HistoryRequest::keys`](super::HistoryRequest::keys). `Break` ends
     /// the answer.
     fn value(&mut self, key: usize, ts: Timestamp, value: ValueRef<'_>) -> ControlFlow<()>;

@@ -172,10 +172,10 @@ fn reduced(
     series: &[SeriesId],
     request: &HistoryRequest,
 ) -> Result<Reduction, HistoryError> {
-    Reduction::read(store, series, request, &TextHeld::default())
+    Reduction::read(store, series, request, &HeldTextBytes::default())
 }
 
-fn given(reduction: Reduction, order: Order) -> Vec<Sample> {
+fn given(reduction: Reduction, order: Order) -> Vec<TimedValue> {
     let mut collected = Collected(vec![Vec::new()]);
     reduction.give(order, &mut collected);
     collected.0.remove(0)
@@ -244,7 +244,7 @@ fn texts_are_bounded_by_their_bytes_over_all_series_of_a_reduction() {
     let rows: Vec<_> = (0..100).map(|ts| (ts, ValueRef::String(&long))).collect();
     let (store, series) = store_with(&rows);
     let largest = request(Aggregation::Max, 1);
-    let text = TextHeld::default();
+    let text = HeldTextBytes::default();
     // 6 MB each; a reduction may hold 64 MiB.
     let answers: Vec<_> =
         (0..12).map(|_| Reduction::read(&store, &[series], &largest, &text).is_ok()).collect();
@@ -252,7 +252,7 @@ fn texts_are_bounded_by_their_bytes_over_all_series_of_a_reduction() {
     let refused = Reduction::read(&store, &[series], &largest, &text).unwrap_err().to_string();
     assert!(refused.contains("the limit is 67108864; ask for fewer devices"), "{refused}");
     // One interval holds one text, however many rows it has.
-    let text = TextHeld::default();
+    let text = HeldTextBytes::default();
     let whole = request(Aggregation::Max, 0);
     assert!((0..1_000).all(|_| Reduction::read(&store, &[series], &whole, &text).is_ok()));
 }

@@ -6,9 +6,9 @@ use model::{SeriesId, Timestamp, ValueRef, limits};
 use store::{Store, ValueColumn};
 
 use super::block::{numbers, value_of};
-use super::reduce::{Reduction, TextHeld};
+use super::reduce::{HeldTextBytes, Reduction};
 use super::request::{Aggregation, HistoryError, HistoryRequest, check, check_values, scan_of};
-use super::sink::{History, Sample, Sink};
+use super::sink::{History, TimedValue, ValueSink};
 
 /// Reads the history of one series.
 pub fn read(store: &dyn Store, series: SeriesId, request: &HistoryRequest) -> Result<History, HistoryError> {
@@ -23,23 +23,23 @@ pub fn read_into(
     store: &dyn Store,
     series: SeriesId,
     request: &HistoryRequest,
-    sink: &mut impl Sink,
+    sink: &mut impl ValueSink,
 ) -> Result<(), HistoryError> {
     match request.aggregation {
         _ if request.range.is_empty() => Ok(()),
         Aggregation::None => read_plain(store, series, request, sink),
         _ => {
-            let reduction = Reduction::read(store, &[series], request, &TextHeld::default())?;
+            let reduction = Reduction::read(store, &[series], request, &HeldTextBytes::default())?;
             reduction.give(request.order, sink);
             Ok(())
         }
     }
 }
 
-/// Collects the samples of each key.
-pub(super) struct Collected(pub(super) Vec<Vec<Sample>>);
+/// Collects the values of each key.
+pub(super) struct Collected(pub(super) Vec<Vec<TimedValue>>);
 
-impl Sink for Collected {
+impl ValueSink for Collected {
     fn value(&mut self, key: usize, ts: Timestamp, value: ValueRef<'_>) -> ControlFlow<()> {
         self.0[key].push((ts, value.to_owned()));
         ControlFlow::Continue(())
@@ -50,7 +50,7 @@ fn read_plain(
     store: &dyn Store,
     series: SeriesId,
     request: &HistoryRequest,
-    sink: &mut impl Sink,
+    sink: &mut impl ValueSink,
 ) -> Result<(), HistoryError> {
     check("the limit of values per key", request.limit as u64, "ask for less and page through the range")?;
     if request.limit == 0 {
@@ -75,7 +75,7 @@ fn read_plain(
 
 /// Passes at most `limit` values of one key in a block to the sink; returns their number.
 fn give(
-    sink: &mut impl Sink,
+    sink: &mut impl ValueSink,
     key: usize,
     times: &[i64],
     columns: &[ValueColumn],

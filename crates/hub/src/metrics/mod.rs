@@ -389,7 +389,7 @@ impl Metrics {
             ("parts_overlap_max", "Most parts of one table and time", &gauges.parts_overlap_max),
             ("flush_held", "1 when flushes wait for merges", &gauges.flush_held),
             ("store_sealed", "1 when writes are refused since a write failed", &gauges.sealed),
-            ("store_busy", "1 when writes have to wait", &gauges.busy),
+            ("store_busy", "1 when writes must wait", &gauges.busy),
         ] {
             registry.register(name, help, gauge.clone());
         }

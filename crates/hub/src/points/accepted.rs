@@ -29,7 +29,7 @@ pub enum AcceptError {
     /// The store was busy when the request needed a new series, and has made it now. Collect the rows again.
     #[error("the store was busy when the request needed a new series")]
     SeriesMade,
-    /// The store takes no rows.
+    /// The store does not accept rows.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

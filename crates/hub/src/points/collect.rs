@@ -16,7 +16,7 @@ use crate::live::Live;
 use crate::metrics::Door;
 use crate::registry::{AUDIT_TABLE, DEAD_LETTER_TABLE};
 
-/// Why an item of a request gives no row, in words for the sender.
+/// Why an item of a request has no row, in words for the sender.
 #[derive(Debug, thiserror::Error)]
 pub enum PointRefusal {
     /// The table or a tag breaks the rules for names.
@@ -63,7 +63,7 @@ pub struct Points {
     pub(crate) database: OpenDatabase,
     pub(crate) filled: Vec<Rows>,
     pub(crate) rows: Rows,
-    pub(crate) letters: DeadLetters,
+    pub(crate) dead_letters: DeadLetters,
     /// The first series that the store did not make, although nothing is wrong with it, and why.
     pub(crate) unmade: OnceLock<(SeriesKey, StoreError)>,
     store: Arc<dyn Store>,
@@ -103,7 +103,7 @@ impl Points {
             database,
             filled: Vec::new(),
             rows: Rows::default(),
-            letters: DeadLetters::new(door),
+            dead_letters: DeadLetters::new(door),
             unmade: OnceLock::new(),
             store,
             live,
@@ -195,13 +195,13 @@ impl Points {
     pub fn refuse(&mut self, reason: &str, payload: &[u8]) {
         // A request that fails as a whole leaves nothing.
         if self.unmade.get().is_none() {
-            self.letters.add(reason, payload);
+            self.dead_letters.add(reason, payload);
         }
     }
 
     /// Whether the request gave no row and no refusal.
     pub fn is_empty(&self) -> bool {
-        self.filled.is_empty() && self.rows.batch.is_empty() && self.letters.is_empty()
+        self.filled.is_empty() && self.rows.batch.is_empty() && self.dead_letters.is_empty()
     }
 
     #[inline]

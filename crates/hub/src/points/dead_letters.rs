@@ -1,6 +1,6 @@
 //! What was refused of a request, as dead letters.
 
-use super::limits::{LETTER_BYTES_MAX, LETTERS_PER_REQUEST_MAX};
+use super::limits::{DEAD_LETTER_BYTES_MAX, DEAD_LETTERS_PER_REQUEST_MAX};
 use crate::dead_letter::DeadLetter;
 use crate::metrics::Door;
 
@@ -22,15 +22,15 @@ impl DeadLetters {
     }
 
     pub(crate) fn add(&mut self, reason: &str, payload: &[u8]) {
-        if self.kept.len() >= LETTERS_PER_REQUEST_MAX {
+        if self.kept.len() >= DEAD_LETTERS_PER_REQUEST_MAX {
             self.more += 1;
             return;
         }
-        let payload = &payload[..payload.len().min(LETTER_BYTES_MAX)];
+        let payload = &payload[..payload.len().min(DEAD_LETTER_BYTES_MAX)];
         self.kept.push((reason.to_owned(), payload.to_vec()));
     }
 
-    /// Hands each letter to `add`; the last one counts those that were not kept.
+    /// Hands each dead letter to `add`; the last one counts those that were not kept.
     pub(crate) fn each(&self, topic: &str, mut add: impl FnMut(DeadLetter<'_>)) {
         let door = self.door.name();
         for (reason, payload) in &self.kept {

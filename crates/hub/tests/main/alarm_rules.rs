@@ -282,7 +282,7 @@ async fn attributes_of_the_customer_and_the_tenant_replace_thresholds() {
 }
 
 #[tokio::test]
-async fn an_alarm_that_a_user_cleared_begins_anew() {
+async fn an_alarm_that_a_user_cleared_begins_again() {
     let fixture = fixture();
     let caller = fixture.administrator();
     fixture.rules(&fast(simple()));
@@ -374,7 +374,7 @@ async fn what_was_evaluated_before_a_crash_is_not_evaluated_again() {
 }
 
 #[tokio::test]
-async fn a_count_of_events_goes_on_after_a_clean_end() {
+async fn a_count_of_events_continues_after_a_clean_end() {
     let fixture = fixture();
     fixture.rules(&fast(json!({"type": "REPEATING", "predicate": {"defaultValue": 3}})));
     fixture.speeds(1, &[110, 110]);
@@ -387,7 +387,7 @@ async fn a_count_of_events_goes_on_after_a_clean_end() {
 }
 
 #[tokio::test]
-async fn a_count_of_events_of_rules_that_read_fields_of_the_device_goes_on_too() {
+async fn a_count_of_events_of_rules_that_read_fields_of_the_device_continues_too() {
     let fixture = fixture();
     let mut rules = fast(json!({"type": "REPEATING", "predicate": {"defaultValue": 3}}));
     let filters = &mut rules["alarms"][0]["createRules"]["MAJOR"]["condition"]["condition"];

@@ -51,15 +51,15 @@ fn a_message_whose_series_was_deleted_meanwhile_is_stored() {
 #[test]
 fn a_dead_letter_whose_table_was_dropped_meanwhile_is_stored() {
     let fixture = fixture();
-    let mut letters = Batch::new();
-    let letter = DeadLetter { door: "http", topic: "t", reason: "r", payload: MESSAGE };
-    fixture.hub.add_dead_letter(&fixture.device, letter, &mut letters).unwrap();
-    fixture.hub.ingest_letters(&fixture.device, &letters, Durability::Memory).unwrap();
+    let mut dead_letters = Batch::new();
+    let dead_letter = DeadLetter { door: "http", topic: "t", reason: "r", payload: MESSAGE };
+    fixture.hub.add_dead_letter(&fixture.device, dead_letter, &mut dead_letters).unwrap();
+    fixture.hub.ingest_dead_letters(&fixture.device, &dead_letters, Durability::Memory).unwrap();
     let rows = || fixture.hub.delete_rows(&fixture.administrator(), "dead_letter", &everything(), true);
     assert_eq!(rows().unwrap(), 1);
     fixture.hub.drop_table(&fixture.administrator(), "dead_letter", false).unwrap();
     assert!(matches!(rows(), Err(Error::Bulk(BulkError::NoTable { .. }))));
-    fixture.hub.ingest_letters(&fixture.device, &letters, Durability::Memory).unwrap();
+    fixture.hub.ingest_dead_letters(&fixture.device, &dead_letters, Durability::Memory).unwrap();
     assert_eq!(rows().unwrap(), 1);
 }
 
@@ -86,7 +86,8 @@ fn deletions_have_audit_rows_which_nobody_deletes() {
     let bounds = ParquetBounds { held_bytes_max: 1 << 20, rows_max: 10 };
     let import = ParquetImport { bounds, zone: None, any_time: true, busy_timeout: Duration::ZERO };
     let file = bytes::Bytes::from_static(b"no");
-    let refused = fixture.hub.import_parquet(&administrator, AUDIT_TABLE, file, &import).unwrap_err().to_string();
+    let refused =
+        fixture.hub.import_parquet(&administrator, AUDIT_TABLE, file, &import).unwrap_err().to_string();
     assert!(refused.contains("only the server writes to the table audit"), "{refused}");
     let audit =
         fixture.store.find_series(&SeriesKey::new(AUDIT_TABLE, &[("login", administrator.login())]).unwrap());

@@ -104,7 +104,7 @@ fn silence_makes_a_device_inactive_and_a_request_active_again() {
 }
 
 #[test]
-fn the_state_goes_on_after_a_restart() {
+fn the_state_continues_after_a_restart() {
     let fixture = fixture();
     let (hub, caller, device) = (&fixture.hub, fixture.administrator(), &fixture.device);
     hub.start_device_states(LONG);

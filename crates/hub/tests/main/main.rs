@@ -1,6 +1,6 @@
 //! The hub on the reference store.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue panics")]
 
 mod alarm_rules;
 mod alarms;
@@ -177,7 +177,7 @@ fn a_message_with_too_many_new_keys_is_stored_up_to_the_limit() {
         };
         fixture.hub.ingest_message(&message, &batch, Durability::Fsync).unwrap()
     };
-    let letter = || {
+    let dead_letter = || {
         let key = SeriesKey::device(hub::DEAD_LETTER_TABLE, &fixture.device.name).unwrap();
         let series = fixture.store.find_series(&key).unwrap();
         let found =
@@ -190,10 +190,10 @@ fn a_message_with_too_many_new_keys_is_stored_up_to_the_limit() {
     assert!(!refusal.whole && refusal.reason.ends_with(&format!("refused keys: k{most}")), "{refusal:?}");
     assert_eq!(kept.ticket.last, 2, "a row and a dead letter");
     assert_eq!(fixture.hub.latest(&fixture.administrator(), series, None).unwrap().len(), most);
-    assert_eq!(letter(), Value::String(format!(r#"[{{"ts":1,"values":{{"k{most}":1}}}}]"#)));
+    assert_eq!(dead_letter(), Value::String(format!(r#"[{{"ts":1,"values":{{"k{most}":1}}}}]"#)));
     // The store refuses all its keys, so the dead letter has the whole payload.
     assert!(send(&keys[most..]).refusal.unwrap().whole);
-    assert_eq!(letter(), Value::String("the payload".into()));
+    assert_eq!(dead_letter(), Value::String("the payload".into()));
     assert_eq!(send(&keys[..most]).refusal, None);
     // A batch of several messages is refused whole.
     let mut batch = Batch::new();
@@ -210,8 +210,8 @@ fn refusals_before_the_start_are_read_from_the_dead_letters() {
     let fixture = fixture();
     assert_eq!(fixture.hub.refusals_of(&fixture.administrator(), &fixture.device).unwrap(), None);
     let mut batch = Batch::new();
-    let letter = DeadLetter { door: "mqtt", topic: "t", reason: "the key is empty", payload: b"{}" };
-    fixture.hub.add_dead_letter(&fixture.device, letter, &mut batch).unwrap();
+    let dead_letter = DeadLetter { door: "mqtt", topic: "t", reason: "the key is empty", payload: b"{}" };
+    fixture.hub.add_dead_letter(&fixture.device, dead_letter, &mut batch).unwrap();
     fixture.hub.ingest(&batch, Durability::Fsync).unwrap();
     let refused = fixture.hub.refusals_of(&fixture.administrator(), &fixture.device).unwrap().unwrap();
     assert_eq!((refused.messages, refused.last), (0, batch.row(0).ts()));
@@ -227,8 +227,8 @@ fn dead_letters_keep_every_byte_and_never_overwrite_each_other() {
     let fixture = fixture();
     let mut batch = Batch::new();
     for payload in [&b"{broken"[..], b"\xff\x00", b"{broken"] {
-        let letter = DeadLetter { door: "mqtt", topic: "t", reason: "no", payload };
-        fixture.hub.add_dead_letter(&fixture.device, letter, &mut batch).unwrap();
+        let dead_letter = DeadLetter { door: "mqtt", topic: "t", reason: "no", payload };
+        fixture.hub.add_dead_letter(&fixture.device, dead_letter, &mut batch).unwrap();
     }
     assert_eq!(batch.len(), 3);
     let times: std::collections::HashSet<_> = batch.rows().map(|row| row.ts()).collect();
@@ -256,11 +256,11 @@ async fn tables_exist_before_their_first_row() {
         Ok::<_, SqlError>(names.join(" "))
     };
     let (user, public) = (Reader::from(Caller::local(tenant)), Reader::from(Caller::public(tenant)));
-    let letters = "device ts door topic reason payload payload_base64";
+    let dead_letters = "device ts door topic reason payload payload_base64";
     for (table, names) in [
         ("telemetry", "device ts"),
         ("trams", "device ts"),
-        ("dead_letter", letters),
+        ("dead_letter", dead_letters),
         ("audit", "login ts role act subject entity_type entity_id"),
     ] {
         assert_eq!(columns(table, &user).await.unwrap(), names);

@@ -7,7 +7,7 @@ use hub::audit_log::AuditRequest;
 use hub::bulk::{BulkError, DeleteRequest, Deleted, ExportFormat, ExportRequest, ParquetBounds};
 use hub::caller::{Caller, Forbidden};
 use hub::entity_query::{EntityCountQuery, EntityDataQuery};
-use hub::history::TextHeld;
+use hub::history::HeldTextBytes;
 use hub::registry::{
     AssetFields, BulkDevices, CustomerFields, Device, DeviceChange, EntityViewFields, NewApiKey, NewUser,
     PageRequest, ProfileFields, RegistryError, RelationKey, TenantFields, TenantLimits, User,
@@ -422,7 +422,7 @@ fn check_reads_of_series(hub: &Hub, caller: &Caller, series: SeriesId) {
     assert_eq!(hub.latest(caller, series, None).unwrap().len(), 1);
     assert_eq!(hub.history(caller, series, &request).unwrap()[0].1.len(), 1);
     let aggregates = HistoryRequest { aggregation: Aggregation::Count, ..request };
-    hub.reduce(caller, &[series], &aggregates, &TextHeld::default()).unwrap();
+    hub.reduce(caller, &[series], &aggregates, &HeldTextBytes::default()).unwrap();
 }
 
 fn is_forbidden(error: &Error) -> Option<&Forbidden> {

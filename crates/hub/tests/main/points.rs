@@ -50,11 +50,11 @@ async fn rows_are_durable_and_a_refused_item_is_a_dead_letter() {
     let accepted = accept(&fixture, request).await.unwrap();
     assert_eq!(accepted, Accepted { rows: 2, refused: Vec::new() });
     assert_eq!(count(&fixture, "SELECT * FROM cpu WHERE host = 'a' AND usage >= 0").await, 2);
-    let letter = format!(
+    let dead_letter = format!(
         "SELECT * FROM {DEAD_LETTER_TABLE} WHERE login = 'local' AND door = 'influx' AND topic = '/write' \
          AND reason = 'no fields' AND payload = 'cpu,host=a'"
     );
-    assert_eq!(count(&fixture, &letter).await, 1);
+    assert_eq!(count(&fixture, &dead_letter).await, 1);
 }
 
 #[tokio::test]
@@ -98,7 +98,7 @@ async fn implausible_times_and_the_servers_own_tables_are_refused() {
 }
 
 #[tokio::test]
-async fn a_series_that_was_deleted_meanwhile_is_told_and_created_anew() {
+async fn a_series_that_was_deleted_meanwhile_is_reported_and_created_again() {
     let fixture = fixture();
     let own = fixture.hub.own_database(&fixture.administrator());
     let mut request = points(&fixture, &own);
@@ -114,7 +114,7 @@ async fn a_series_that_was_deleted_meanwhile_is_told_and_created_anew() {
 }
 
 #[tokio::test]
-async fn a_series_that_is_not_made_now_fails_the_request_and_is_no_fault_of_a_point() {
+async fn a_series_that_is_not_made_now_fails_the_request_and_is_not_a_fault_of_a_point() {
     let fixture = fixture();
     let own = fixture.hub.own_database(&fixture.administrator());
     fixture.store.set_series_busy(Some("the log is full"));
@@ -258,5 +258,5 @@ async fn a_removal_takes_the_rows_of_its_database_only() {
     assert_eq!(hub.remove(&caller, &databases[1], &removal("DELETE FROM cpu")).unwrap(), 0);
     let mut request = points(&fixture, &databases[1]);
     add(&mut request, 0, 0, &["usage"]);
-    assert_eq!(accept(&fixture, request).await.unwrap().rows, 1, "the series is made anew");
+    assert_eq!(accept(&fixture, request).await.unwrap().rows, 1, "the series is made again");
 }

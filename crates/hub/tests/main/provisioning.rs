@@ -66,8 +66,7 @@ fn a_new_device_is_added_once_with_what_it_wants() {
 fn a_key_makes_no_gateways_unless_the_profile_says_so() {
     let fixture = fixture();
     let profile = profile(&fixture, "pump", ProvisionStrategy::AllowCreateNewDevices);
-    let ask =
-        ProvisionRequest { gateway: true, ..request("key of pump", "secret of pump", Some("p 1")) };
+    let ask = ProvisionRequest { gateway: true, ..request("key of pump", "secret of pump", Some("p 1")) };
     let refusal = refused(&fixture, &ask).to_string();
     assert!(refusal.contains("tachoProvisionGateways"), "{refusal}");
     assert!(fixture.hub.registry().device_by_name(profile.tenant, "p 1").is_none());

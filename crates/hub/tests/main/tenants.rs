@@ -52,9 +52,9 @@ async fn two_tenants_have_devices_and_tables_of_the_same_name() {
         assert_eq!(rows(hub, caller, &found(3 - value)).await.unwrap(), 0, "the plan is cached");
         assert_eq!(rows(hub, caller, "SELECT * FROM telemetry").await.unwrap(), 1);
     }
-    let letter = DeadLetter { door: "mqtt", topic: "t", reason: "bad", payload: b"x" };
+    let dead_letter = DeadLetter { door: "mqtt", topic: "t", reason: "bad", payload: b"x" };
     let mut batch = Batch::new();
-    hub.add_dead_letter(&car, letter, &mut batch).unwrap();
+    hub.add_dead_letter(&car, dead_letter, &mut batch).unwrap();
     hub.ingest(&batch, Durability::Memory).unwrap();
     for (table, of_acme, of_installation) in [(DEAD_LETTER_TABLE, 1, 0), (AUDIT_TABLE, 1, 1)] {
         let sql = format!("SELECT * FROM {table}");

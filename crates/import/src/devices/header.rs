@@ -14,7 +14,7 @@ pub(crate) struct Column {
     /// Position in the row, from 0.
     pub index: usize,
     pub key: String,
-    /// The unit that stood in parentheses.
+    /// The unit that was in parentheses.
     pub unit: Option<String>,
 }
 
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_column_of_the_time_is_found_by_either_name_and_is_no_key() {
+    fn the_column_of_the_time_is_found_by_either_name_and_is_not_a_key() {
         for name in ["time (s)", "time"] {
             let header = read(&["time (s)", "a"], Some(name)).unwrap();
             assert_eq!((header.time, keys(&header)), (Some(0), vec!["a"]));
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_names_is_no_header() {
+    fn a_line_without_names_is_not_a_header() {
         assert_eq!(read(&["", " "], None), Err(HeaderError::Empty));
         assert!(matches!(read(&[&"k".repeat(300)], None), Err(HeaderError::Name { position: 1, .. })));
     }

@@ -86,7 +86,7 @@ pub(super) struct Rows {
     pub(super) seen: Vec<ValueTypes>,
     /// Counts about the times.
     pub(super) times: TimeCounts,
-    /// Whether this is the second reading. Only then the columns of numbers are known, in which words such as NaN are no
+    /// Whether this is the second reading. Only then the columns of numbers are known, in which words such as NaN are not
     /// values.
     second: bool,
     path: PathBuf,

@@ -206,7 +206,7 @@ fn line_of<'a>(row: &'a Row, file: &'a FilePlan, device: &'a str) -> Line<'a> {
             None => LineValue::F64(number.as_f64().expect("BUG: a cell's number is finite")),
         },
         Value::String(text) => LineValue::Text(Cow::Borrowed(text)),
-        other => unreachable!("BUG: a cell is no {other}"),
+        other => unreachable!("BUG: a cell is not a {other}"),
     };
     let fields = row.values.iter();
     let fields = fields.map(|(at, cell)| (Cow::Borrowed(file.columns[*at].key.as_str()), value(cell)));
@@ -266,7 +266,9 @@ fn verify(
         counts.too_old + counts.bad_tags + counts.too_long == 0 && !file.repeated_is_least
     });
     if !exact {
-        return Ok("not read back: some rows were refused, so what has to be there is not known".to_owned());
+        return Ok(
+            "not read back: some rows were refused, so the rows that must be there are not known".to_owned()
+        );
     }
     let (mut wanted, mut found, mut keys, mut missing) = (0, 0, 0, Vec::new());
     for (name, device) in devices.iter().filter(|(_, device)| device.rows > 0) {

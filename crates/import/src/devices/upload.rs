@@ -23,7 +23,7 @@ use crate::retry::pause_before_retry;
 pub struct Sent {
     /// The outcome of each file.
     pub files: Vec<FileOutcome>,
-    /// Requests that had to be repeated.
+    /// Requests that were repeated.
     pub repetitions: u64,
 }
 

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_order_mark_is_no_part_of_a_table() {
+    fn a_byte_order_mark_is_not_a_part_of_a_table() {
         let (batches, _) = read("\u{feff}m f=1 1\n".as_bytes(), Precision::S).unwrap();
         assert_eq!(batches[0].0, "m");
         assert!(read(b"\xff\xfem\0 \0", Precision::S).is_err());

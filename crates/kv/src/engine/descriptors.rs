@@ -65,7 +65,7 @@ pub(super) fn retry_without_descriptors(
         if !waits {
             waits = true;
             store.set_lack(Some(format!(
-                "no file descriptors are left: {error}; writing goes on when connections close, or raise LimitNOFILE"
+                "no file descriptors are left: {error}; writing continues when connections close, or raise LimitNOFILE"
             )));
         }
         store.pause();

@@ -4,7 +4,7 @@
 //! Invariant 2: a sequence is published as durable only after the journal up to its batch is synced to the disk.
 //! Invariant 3: batches are in the journal in the order of their sequences, because one lock orders the commits. So what a
 //! crash loses is a tail.
-//! Invariant 4: after a failed write or sync the store refuses batches; reads continue. A lack of file descriptors before a sync is no
+//! Invariant 4: after a failed write or sync the store refuses batches; reads continue. A lack of file descriptors before a sync is not a
 //! failure: the committer waits for it to end.
 
 mod committer;

@@ -159,7 +159,7 @@ fn one_process_has_a_directory() {
 }
 
 #[test]
-fn a_torn_end_of_the_journal_is_no_error() {
+fn a_torn_end_of_the_journal_is_not_an_error() {
     let directory = tempfile::tempdir().unwrap();
     let store = engine(directory.path());
     let mut batch = WriteBatch::new();

@@ -57,7 +57,7 @@ fn what_was_durable_survives_sigkill_and_batches_are_whole() {
             .map_while(Result::ok)
             .filter_map(|line| line.strip_prefix("durable ").and_then(|number| number.parse::<u64>().ok()));
         for _ in 0..20 + 37 * round {
-            seen = durable.next().expect("the child goes on until it is killed");
+            seen = durable.next().expect("the child continues until it is killed");
         }
         std::thread::sleep(Duration::from_micros(700 * round));
         child.kill().unwrap();

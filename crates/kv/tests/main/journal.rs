@@ -43,7 +43,7 @@ fn damage(directory: &Path, change: impl FnOnce(&mut Vec<u8>, usize)) {
 }
 
 #[test]
-fn a_torn_last_batch_is_left_out_and_the_store_goes_on() {
+fn a_torn_last_batch_is_left_out_and_the_store_continues() {
     for kept in [0, 1, VALUE_BYTES / 2, VALUE_BYTES] {
         let directory = closed();
         damage(directory.path(), |bytes, begin| bytes.truncate(begin + kept));

@@ -1,6 +1,6 @@
 //! The tests of the contract and of crashes.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue panics")]
 
 mod conformance;
 mod crash;

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_bundle_says_so() {
+    fn what_is_not_a_bundle_says_so() {
         let home = tempfile::tempdir().unwrap();
         let error = |text: &str| {
             fs::write(home.path().join(RESULT), text).unwrap();

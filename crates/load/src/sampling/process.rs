@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_was_started_again_goes_on_with_its_cpu_time_and_begins_its_other_counters() {
+    fn a_server_that_was_started_again_continues_with_its_cpu_time_and_begins_its_other_counters() {
         let names = |process: &mut Process| -> Vec<String> {
             process.read().unwrap().into_iter().map(|(name, ..)| name).collect()
         };

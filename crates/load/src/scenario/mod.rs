@@ -55,7 +55,7 @@ pub use alias::{ALIASES, Alias};
 pub use builtin::{BUILTIN, Builtin};
 pub use origin::Origin;
 pub use phase::duration;
-pub use phase::{Arrival, Kind, Mix, Phase};
+pub use phase::{Arrival, Mix, Phase, PhaseKind};
 pub use typed::{no_keys, typed};
 pub use written_duration::parse_duration;
 

@@ -38,7 +38,7 @@ const MIX_KEYS: &[&str] =
 /// The purpose of a phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum PhaseKind {
     /// Creates the data set. Its figures are not the result.
     Load,
     /// Brings the server into its working state. Its figures are not the result.
@@ -79,7 +79,7 @@ impl Arrival {
 pub struct Phase {
     pub name: String,
     /// The purpose.
-    pub kind: Kind,
+    pub kind: PhaseKind,
     /// The first part, which is not measured.
     pub warmup: Duration,
     /// The measured part; `None` until every client has sent its requests.
@@ -129,7 +129,7 @@ pub struct Mix {
 struct RawPhase {
     name: String,
     #[serde(default = "run")]
-    kind: Kind,
+    kind: PhaseKind,
     #[serde(default, deserialize_with = "duration")]
     warmup: Option<Duration>,
     #[serde(default, deserialize_with = "duration")]
@@ -175,8 +175,8 @@ struct RawMix {
     operations: Option<Vec<String>>,
 }
 
-fn run() -> Kind {
-    Kind::Run
+fn run() -> PhaseKind {
+    PhaseKind::Run
 }
 
 fn one() -> u32 {
@@ -309,7 +309,7 @@ impl Phase {
     fn check_timer(&self, place: &str, mix: &Mix) -> Result<(), String> {
         if !mix.arrival.is_open_loop() {
             return Err(format!(
-                "{place}: timer_us is for open loops; `{}` is none, leave it out there",
+                "{place}: timer_us is for open loops; `{}` is not an open loop, leave it out there",
                 mix.name
             ));
         }

@@ -54,7 +54,7 @@ fn a_file_becomes_a_scenario() {
     assert_eq!(scenario.operations[0].weight, 3);
     assert_eq!(scenario.operations[0].driver_keys["command"].as_str(), Some("GET __key__"));
     let [load, run] = &scenario.phases[..] else { panic!() };
-    assert_eq!((load.kind, load.duration), (Kind::Load, None));
+    assert_eq!((load.kind, load.duration), (PhaseKind::Load, None));
     assert_eq!(load.mixes[0].driver_keys["requests"].as_integer(), Some(10));
     assert_eq!(run.warmup.as_secs(), 5);
     assert_eq!((run.mixes[0].rate, run.mixes[0].operations.len()), (Some(1_000.0), 2));
@@ -96,7 +96,7 @@ fn what_is_wrong_is_said_with_its_place_and_a_suggestion() {
         ("phase.run.open_rate=-1", "phase `run`: open_rate = -1; it must be a number above zero"),
         ("phase.run.steps=1001", "use at most 1000"),
         ("phase.run.timer_us=1000001", "use at most 1000000"),
-        ("phase.load.timer_us=1000", "timer_us is for open loops; `load` is none"),
+        ("phase.load.timer_us=1000", "timer_us is for open loops; `load` is not an open loop"),
         ("scale=0", "above zero"),
         ("scale=nan", "above zero"),
         ("phase.run.rate=1e300", "at most 1000000000"),
@@ -117,7 +117,7 @@ fn what_is_wrong_is_said_with_its_place_and_a_suggestion() {
 }
 
 #[test]
-fn polling_is_of_schedules_and_not_together_with_late_turns() {
+fn polling_is_of_schedules_and_not_together_with_late_passes() {
     let mut scenario = parse(&["phase.run.busy_poll_us=50"]).unwrap();
     assert_eq!(scenario.phases[1].busy_poll_us, 50);
     scenario.close();
@@ -136,7 +136,7 @@ fn polling_is_of_schedules_and_not_together_with_late_turns() {
 }
 
 #[test]
-fn a_timer_is_of_open_loops_and_not_together_with_late_turns() {
+fn a_timer_is_of_open_loops_and_not_together_with_late_passes() {
     let mut scenario = parse(&["phase.run.timer_us=1000"]).unwrap();
     assert_eq!(scenario.phases[1].mixes[0].timer_us, 1_000);
     scenario.close();

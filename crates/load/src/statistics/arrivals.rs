@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn the_schedule_passes_and_what_is_no_poisson_process_does_not() {
+    fn the_schedule_passes_and_what_is_not_a_poisson_process_does_not() {
         for seed in 0..40 {
             let found = poisson_statistic(&sends(Arrivals::Poisson, seed, |at| at + 10_000), 0).unwrap();
             assert!(found < POISSON_MAX, "{found} with seed {seed}");

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn one_outcome_or_a_rising_chance_is_no_curve() {
+    fn one_outcome_or_a_rising_chance_is_not_a_curve() {
         assert_eq!(Curve::fit(&trials(&[1.0, 2.0], &[true, true])), None);
         assert_eq!(Curve::fit(&trials(&[1.0, 2.0, 3.0, 4.0], &[false, false, true, true])), None);
         assert_eq!(Curve::fit(&trials(&[5.0, 5.0], &[false, true])), None);

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_goes_on_falling_is_not_steady() {
+    fn a_run_that_continues_to_fall_is_not_steady() {
         let rate = noisy(300, 5, |i| 150_000.0 * (1.0 - 0.002 * i as f64));
         let Steadiness::None { trend, drift } = find(&rate, &noisy(300, 6, |_| 300.0)) else {
             panic!("a fall by 60 % is not a steady state")

@@ -26,7 +26,7 @@ pub fn parse_local(text: &str) -> Option<NaiveDateTime> {
 /// Reads a time in the form of a pattern, in the manner of `strptime`.
 ///
 /// # Errors
-/// The pattern is wrong, the text does not fit it, or its parts make no time.
+/// The pattern is wrong, the text does not fit it, or its parts are not a time.
 pub fn parse_pattern(pattern: &str, text: &str) -> Result<PatternTime, String> {
     let reason = |error: jiff::Error| error.to_string();
     let parts = strtime::parse(pattern, text).map_err(reason)?;

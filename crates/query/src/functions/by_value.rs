@@ -32,7 +32,7 @@ const UTC: &str = "+00:00";
 
 /// A type of arguments and results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Kind {
+pub(super) enum ArgumentKind {
     Bool,
     Int,
     Float,
@@ -96,8 +96,8 @@ type Compute = fn(&[Value<'_>]) -> Result<Value<'static>, QueryError>;
 /// One form of a function.
 #[derive(Debug)]
 pub(super) struct Form {
-    pub(super) takes: &'static [Kind],
-    pub(super) gives: Kind,
+    pub(super) takes: &'static [ArgumentKind],
+    pub(super) gives: ArgumentKind,
     pub(super) compute: Compute,
 }
 
@@ -133,49 +133,54 @@ impl std::hash::Hash for Forms {
 }
 
 /// Returns how many steps of conversion a type is from a kind; `None` if it cannot be converted.
-fn distance(from: &DataType, to: Kind) -> Option<u32> {
+fn distance(from: &DataType, to: ArgumentKind) -> Option<u32> {
     Some(match (from, to) {
         (DataType::Null, _) => 1,
-        (DataType::Boolean, Kind::Bool) => 0,
-        (from, Kind::Int) if from.is_integer() => 0,
-        (from, Kind::Decimal) if from.is_integer() => 1,
-        (from, Kind::Float) if from.is_integer() => 2,
-        (from, Kind::Float) if from.is_floating() => 0,
-        (from, Kind::Decimal) if from.is_decimal() => 0,
-        (from, Kind::Float) if from.is_decimal() => 1,
-        (from, Kind::Text) if from.is_string() => 0,
+        (DataType::Boolean, ArgumentKind::Bool) => 0,
+        (from, ArgumentKind::Int) if from.is_integer() => 0,
+        (from, ArgumentKind::Decimal) if from.is_integer() => 1,
+        (from, ArgumentKind::Float) if from.is_integer() => 2,
+        (from, ArgumentKind::Float) if from.is_floating() => 0,
+        (from, ArgumentKind::Decimal) if from.is_decimal() => 0,
+        (from, ArgumentKind::Float) if from.is_decimal() => 1,
+        (from, ArgumentKind::Text) if from.is_string() => 0,
         // A quoted constant can be converted to any kind.
-        (from, Kind::Zoned) if from.is_string() => 10,
-        (from, Kind::Local | Kind::Date | Kind::Time | Kind::Interval) if from.is_string() => 11,
-        (from, Kind::Float | Kind::Int) if from.is_string() => 12,
-        (DataType::Timestamp(_, None), Kind::Local) | (DataType::Timestamp(_, Some(_)), Kind::Zoned) => 0,
-        (DataType::Timestamp(..), Kind::Local | Kind::Zoned) => 2,
-        (DataType::Date32 | DataType::Date64, Kind::Date) => 0,
-        (DataType::Date32 | DataType::Date64, Kind::Zoned) => 1,
-        (DataType::Date32 | DataType::Date64, Kind::Local) => 2,
-        (DataType::Time32(_) | DataType::Time64(_), Kind::Time) => 0,
-        (DataType::Time32(_) | DataType::Time64(_), Kind::Interval) => 1,
-        (DataType::Interval(_) | DataType::Duration(_), Kind::Interval) => 0,
+        (from, ArgumentKind::Zoned) if from.is_string() => 10,
+        (from, ArgumentKind::Local | ArgumentKind::Date | ArgumentKind::Time | ArgumentKind::Interval)
+            if from.is_string() =>
+        {
+            11
+        }
+        (from, ArgumentKind::Float | ArgumentKind::Int) if from.is_string() => 12,
+        (DataType::Timestamp(_, None), ArgumentKind::Local)
+        | (DataType::Timestamp(_, Some(_)), ArgumentKind::Zoned) => 0,
+        (DataType::Timestamp(..), ArgumentKind::Local | ArgumentKind::Zoned) => 2,
+        (DataType::Date32 | DataType::Date64, ArgumentKind::Date) => 0,
+        (DataType::Date32 | DataType::Date64, ArgumentKind::Zoned) => 1,
+        (DataType::Date32 | DataType::Date64, ArgumentKind::Local) => 2,
+        (DataType::Time32(_) | DataType::Time64(_), ArgumentKind::Time) => 0,
+        (DataType::Time32(_) | DataType::Time64(_), ArgumentKind::Interval) => 1,
+        (DataType::Interval(_) | DataType::Duration(_), ArgumentKind::Interval) => 0,
         _ => return None,
     })
 }
 
 /// Returns the Arrow type of a kind, for a value of another type.
-fn data_type(kind: Kind, from: &DataType) -> DataType {
+fn data_type(kind: ArgumentKind, from: &DataType) -> DataType {
     match kind {
-        Kind::Bool => DataType::Boolean,
-        Kind::Int => DataType::Int64,
-        Kind::Float => DataType::Float64,
-        Kind::Decimal => match from {
+        ArgumentKind::Bool => DataType::Boolean,
+        ArgumentKind::Int => DataType::Int64,
+        ArgumentKind::Float => DataType::Float64,
+        ArgumentKind::Decimal => match from {
             DataType::Decimal128(..) => from.clone(),
             _ => DataType::Decimal128(38, 0),
         },
-        Kind::Text => DataType::Utf8View,
-        Kind::Local => DataType::Timestamp(TimeUnit::Microsecond, None),
-        Kind::Zoned => DataType::Timestamp(TimeUnit::Microsecond, Some(UTC.into())),
-        Kind::Date => DataType::Date32,
-        Kind::Time => DataType::Time64(TimeUnit::Microsecond),
-        Kind::Interval => match from {
+        ArgumentKind::Text => DataType::Utf8View,
+        ArgumentKind::Local => DataType::Timestamp(TimeUnit::Microsecond, None),
+        ArgumentKind::Zoned => DataType::Timestamp(TimeUnit::Microsecond, Some(UTC.into())),
+        ArgumentKind::Date => DataType::Date32,
+        ArgumentKind::Time => DataType::Time64(TimeUnit::Microsecond),
+        ArgumentKind::Interval => match from {
             DataType::Duration(_) => DataType::Duration(TimeUnit::Microsecond),
             DataType::Time32(_) | DataType::Time64(_) => DataType::Time64(TimeUnit::Microsecond),
             _ => DataType::Interval(IntervalUnit::MonthDayNano),
@@ -302,18 +307,18 @@ enum Results {
 }
 
 impl Results {
-    fn new(kind: Kind, rows: usize) -> Self {
+    fn new(kind: ArgumentKind, rows: usize) -> Self {
         match kind {
-            Kind::Bool => Self::Bool(BooleanBuilder::with_capacity(rows)),
-            Kind::Int => Self::Int(Int64Builder::with_capacity(rows)),
-            Kind::Float | Kind::Decimal => Self::Float(Float64Builder::with_capacity(rows)),
-            Kind::Text => Self::Text(StringViewBuilder::with_capacity(rows)),
-            Kind::Local | Kind::Zoned => {
+            ArgumentKind::Bool => Self::Bool(BooleanBuilder::with_capacity(rows)),
+            ArgumentKind::Int => Self::Int(Int64Builder::with_capacity(rows)),
+            ArgumentKind::Float | ArgumentKind::Decimal => Self::Float(Float64Builder::with_capacity(rows)),
+            ArgumentKind::Text => Self::Text(StringViewBuilder::with_capacity(rows)),
+            ArgumentKind::Local | ArgumentKind::Zoned => {
                 Self::Time(TimestampMicrosecondBuilder::with_capacity(rows), data_type(kind, &DataType::Null))
             }
-            Kind::Date => Self::Date(Date32Builder::with_capacity(rows)),
-            Kind::Time => Self::TimeOfDay(Time64MicrosecondBuilder::with_capacity(rows)),
-            Kind::Interval => Self::Interval(IntervalMonthDayNanoBuilder::with_capacity(rows)),
+            ArgumentKind::Date => Self::Date(Date32Builder::with_capacity(rows)),
+            ArgumentKind::Time => Self::TimeOfDay(Time64MicrosecondBuilder::with_capacity(rows)),
+            ArgumentKind::Interval => Self::Interval(IntervalMonthDayNanoBuilder::with_capacity(rows)),
         }
     }
 

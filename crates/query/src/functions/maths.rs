@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use datafusion::logical_expr::ScalarUDF;
 
-use super::by_value::{Form, Kind, Value, function};
+use super::by_value::{ArgumentKind, Form, Value, function};
 use crate::QueryError;
 use crate::error::DIVISION_BY_ZERO;
 
-use Kind::{Float, Int};
+use ArgumentKind::{Float, Int};
 
 /// SQLSTATE invalid_argument_for_logarithm.
 const NO_LOGARITHM: &str = "2201E";
@@ -18,8 +18,8 @@ const NO_POWER: &str = "2201F";
 const NO_BUCKET: &str = "2201G";
 
 const fn form(
-    takes: &'static [Kind],
-    gives: Kind,
+    takes: &'static [ArgumentKind],
+    gives: ArgumentKind,
     compute: fn(&[Value<'_>]) -> Result<Value<'static>, QueryError>,
 ) -> Form {
     Form { takes, gives, compute }

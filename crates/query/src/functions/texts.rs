@@ -6,17 +6,17 @@ use datafusion::common::Result;
 use datafusion::logical_expr::ScalarUDF;
 use regex::Captures;
 
-use super::by_value::{Form, Kind, Value, function};
+use super::by_value::{ArgumentKind, Form, Value, function};
 use crate::QueryError;
 use crate::error::INVALID_PARAMETER;
 use crate::values::patterns;
 use crate::values::regex::BoundedRegex;
 
-use Kind::{Bool, Int, Text};
+use ArgumentKind::{Bool, Int, Text};
 
 const fn form(
-    takes: &'static [Kind],
-    gives: Kind,
+    takes: &'static [ArgumentKind],
+    gives: ArgumentKind,
     compute: fn(&[Value<'_>]) -> Result<Value<'static>, QueryError>,
 ) -> Form {
     Form { takes, gives, compute }

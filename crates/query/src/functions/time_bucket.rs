@@ -63,7 +63,7 @@ impl ScalarUDFImpl for TimeBucket {
 
     /// A call with a constant interval is replaced before the query runs.
     fn invoke_with_args(&self, _args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        Err(DataFusionError::Plan("the interval of time_bucket has to be a constant".into()))
+        Err(DataFusionError::Plan("the interval of time_bucket must be a constant".into()))
     }
 
     fn simplify(&self, mut args: Vec<Expr>, context: &SimplifyContext) -> Result<ExprSimplifyResult> {

@@ -7,7 +7,7 @@ use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult};
 use datafusion::logical_expr::{Expr, ScalarUDF};
 
-use super::by_value::{Form, Kind, Value, function, interval_out_of_range, time_out_of_range};
+use super::by_value::{ArgumentKind, Form, Value, function, interval_out_of_range, time_out_of_range};
 use super::calendar;
 use super::template::{Moment, Number, moment_text, number_text, read_number, read_time};
 use super::zones::Zone;
@@ -18,16 +18,16 @@ use model::interval::DAY_US;
 const EXTRACT: &str = "date_part";
 
 const fn form(
-    takes: &'static [Kind],
-    gives: Kind,
+    takes: &'static [ArgumentKind],
+    gives: ArgumentKind,
     compute: fn(&[Value<'_>]) -> Result<Value<'static>, QueryError>,
 ) -> Form {
     Form { takes, gives, compute }
 }
 
-use Kind::{Bool, Date, Decimal, Float, Int, Local, Text, Time, Zoned};
+use ArgumentKind::{Bool, Date, Decimal, Float, Int, Local, Text, Time, Zoned};
 
-const INTERVAL: Kind = Kind::Interval;
+const INTERVAL: ArgumentKind = ArgumentKind::Interval;
 
 const TO_CHAR: &[Form] = &[
     form(&[Zoned, Text], Text, moment),

@@ -85,7 +85,7 @@ fn condition_range(
     column: &Column,
     constants: &Constants<'_>,
 ) -> Result<TimeRange> {
-    // A condition without the column gives no range. Neither does one that cannot be simplified.
+    // A condition without the column has no range. Neither does one that cannot be simplified.
     if !condition.column_refs().contains(column) {
         return Ok(TimeRange::ALL);
     }

@@ -88,13 +88,13 @@ fn width_of(width: IntervalMonthDayNano, function: &str) -> Result<Width> {
     let nanoseconds = i128::from(width.days) * DAY_NS + i128::from(width.nanoseconds);
     match (width.months, nanoseconds) {
         (1.., 0) => Ok(Width::Months(i64::from(width.months))),
-        (1.., _) => refuse("has to be either months or a constant time, not both"),
-        (0, 1..) if nanoseconds % 1_000 != 0 => refuse("has to be whole microseconds"),
+        (1.., _) => refuse("must be either months or a constant time, not both"),
+        (0, 1..) if nanoseconds % 1_000 != 0 => refuse("must be whole microseconds"),
         (0, 1..) => match i64::try_from(nanoseconds / 1_000) {
             Ok(microseconds) => Ok(Width::Microseconds(microseconds)),
             Err(_) => refuse("is too long"),
         },
-        _ => refuse("has to be longer than nothing"),
+        _ => refuse("must be longer than nothing"),
     }
 }
 

@@ -117,7 +117,7 @@ pub(crate) fn argument_types(expr: &Expr) -> Vec<(&Expr, DataType)> {
 pub(crate) fn misplaced_key(key: Key) -> DataFusionError {
     let name = key.name();
     DataFusionError::Plan(format!(
-        "{name} has to be an element of GROUP BY, alone and only once, such as \
+        "{name} must be an element of GROUP BY, alone and only once, such as \
          SELECT device, {name}('1 minute', ts) AS t, avg(speed) FROM telemetry WHERE ... GROUP BY device, t"
     ))
 }
@@ -235,7 +235,7 @@ pub(crate) fn misplaced_fill(fill: Fill) -> DataFusionError {
         Fill::Line => "interpolate(x, ts) OVER (ORDER BY ts)",
     };
     DataFusionError::Plan(format!(
-        "{name} without OVER takes an aggregate, such as {name}(avg(speed)), and stands among the columns of a \
+        "{name} without OVER takes an aggregate, such as {name}(avg(speed)), and must be a column of a \
          SELECT that groups by time_bucket_gapfill; elsewhere write {with_over}"
     ))
 }

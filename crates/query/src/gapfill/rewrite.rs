@@ -202,7 +202,7 @@ fn with_ordinary_key(aggregate: Aggregate, constants: &Constants<'_>) -> Result<
         ));
     };
     let Some((key, args)) = Key::of(unalias(&group_expr[time])) else {
-        return Err(DataFusionError::Internal("a key that is none".into()));
+        return Err(DataFusionError::Internal("a key that is not one".into()));
     };
     let args: Vec<_> =
         args.iter().map(|arg| constants.simplify(arg.clone(), input.schema())).collect::<Result<_>>()?;
@@ -221,7 +221,7 @@ fn ordinary_key(
 ) -> Result<(Expr, Buckets)> {
     let function = key.name();
     let Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(width)), _) = &args[0] else {
-        return Err(DataFusionError::Plan(format!("the interval of {function} has to be a constant")));
+        return Err(DataFusionError::Plan(format!("the interval of {function} must be a constant")));
     };
     let width = *width;
     let mut range = match column_of(&args[1], input) {
@@ -268,7 +268,7 @@ fn constant_time(arg: Option<&Expr>, what: &str, function: &str) -> Result<Optio
             Ok(us.map(Timestamp::from_micros))
         }
         Some(Expr::Literal(value, _)) if value.is_null() => Ok(None),
-        Some(_) => Err(DataFusionError::Plan(format!("the {what} of {function} has to be a constant"))),
+        Some(_) => Err(DataFusionError::Plan(format!("the {what} of {function} must be a constant"))),
     }
 }
 

@@ -371,7 +371,7 @@ fn constants_are_left_out_of_an_ordering_that_is_there() {
 
 /// Cached operators run again over other inputs: they keep their properties and nothing of an execution.
 #[tokio::test]
-async fn operators_over_other_inputs_begin_anew() {
+async fn operators_over_other_inputs_begin_again() {
     let sql = "SELECT device, avg(value) AS mean FROM many WHERE value > 5 GROUP BY device ORDER BY mean";
     let (plan, session) = plan(&store(3, 30_000), datafusion_rules(), sql).await;
     assert_eq!(collect(Arc::clone(&plan), session.task_context(false)).await.unwrap()[0].num_rows(), 3);
@@ -385,11 +385,11 @@ async fn operators_over_other_inputs_begin_anew() {
         }
         let same = children.iter().map(|child| Arc::clone(child)).collect();
         let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep);
-        let anew = Arc::clone(operator).replace_children(same, options).unwrap();
-        assert!(Arc::ptr_eq(anew.properties(), operator.properties()), "{}", operator.name());
-        if rows(&anew).is_some_and(|rows| rows > 0) {
+        let again = Arc::clone(operator).replace_children(same, options).unwrap();
+        assert!(Arc::ptr_eq(again.properties(), operator.properties()), "{}", operator.name());
+        if rows(&again).is_some_and(|rows| rows > 0) {
             kept.push(operator.name());
-            assert_eq!(rows(&anew.reset_state().unwrap()).unwrap_or(0), 0, "{}", operator.name());
+            assert_eq!(rows(&again.reset_state().unwrap()).unwrap_or(0), 0, "{}", operator.name());
         }
         open.extend(children);
     }

@@ -15,7 +15,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
 };
 
-use super::listing::{Cell, Kind};
+use super::listing::{Cell, ColumnType};
 use super::lookup::{
     class_name, class_number, known_class, known_type, role_name, role_number, schema_name, schema_number,
     type_name,
@@ -32,7 +32,7 @@ type Compute = fn(&[Cell], &OpenTables) -> Result<Cell>;
 /// The type of a function's result.
 #[derive(Debug, Clone, Copy)]
 enum Gives {
-    Always(Kind),
+    Always(ColumnType),
     /// The name for a number, the number for a name.
     NameOrNumber,
 }
@@ -41,19 +41,19 @@ enum Gives {
 struct Known(&'static str, Gives, Compute);
 
 const fn text(name: &'static str, compute: Compute) -> Known {
-    Known(name, Gives::Always(Kind::Text), compute)
+    Known(name, Gives::Always(ColumnType::Text), compute)
 }
 
 const fn truth(name: &'static str, compute: Compute) -> Known {
-    Known(name, Gives::Always(Kind::Bool), compute)
+    Known(name, Gives::Always(ColumnType::Bool), compute)
 }
 
 const fn number(name: &'static str, compute: Compute) -> Known {
-    Known(name, Gives::Always(Kind::Oid), compute)
+    Known(name, Gives::Always(ColumnType::Oid), compute)
 }
 
 const fn texts(name: &'static str, compute: Compute) -> Known {
-    Known(name, Gives::Always(Kind::Texts), compute)
+    Known(name, Gives::Always(ColumnType::Texts), compute)
 }
 
 /// Functions of objects that do not exist here.
@@ -257,11 +257,11 @@ impl ScalarUDFImpl for CatalogFunction {
     }
 }
 
-fn kind(gives: Gives, argument: Option<&DataType>) -> Kind {
+fn kind(gives: Gives, argument: Option<&DataType>) -> ColumnType {
     match gives {
         Gives::Always(kind) => kind,
-        Gives::NameOrNumber if argument.is_some_and(DataType::is_numeric) => Kind::Text,
-        Gives::NameOrNumber => Kind::Oid,
+        Gives::NameOrNumber if argument.is_some_and(DataType::is_numeric) => ColumnType::Text,
+        Gives::NameOrNumber => ColumnType::Oid,
     }
 }
 

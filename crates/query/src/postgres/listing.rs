@@ -10,7 +10,7 @@ use datafusion::common::Result;
 
 /// The type of a column or of a function's result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Kind {
+pub(super) enum ColumnType {
     Bool,
     Int,
     /// The number of an object. It has 31 bits. The type has 64 bits, so that a comparison with any number needs no cast.
@@ -60,7 +60,7 @@ impl From<String> for Cell {
     }
 }
 
-impl Kind {
+impl ColumnType {
     pub(super) fn data_type(self) -> DataType {
         match self {
             Self::Bool => DataType::Boolean,
@@ -122,7 +122,7 @@ impl Kind {
 /// A table that is being built.
 #[derive(Debug)]
 pub(super) struct Listing {
-    columns: Vec<(&'static str, Kind, Cell)>,
+    columns: Vec<(&'static str, ColumnType, Cell)>,
     rows: Vec<Vec<Cell>>,
 }
 
@@ -134,12 +134,12 @@ impl Listing {
             let (name, kind) = column.split_once(':').unwrap_or((column, "oid"));
             let (kind, nullable) = kind.strip_suffix('?').map_or((kind, false), |kind| (kind, true));
             let kind = match kind {
-                "bool" => Kind::Bool,
-                "int" => Kind::Int,
-                "float" => Kind::Float,
-                "text" => Kind::Text,
-                "texts" => Kind::Texts,
-                _ => Kind::Oid,
+                "bool" => ColumnType::Bool,
+                "int" => ColumnType::Int,
+                "float" => ColumnType::Float,
+                "text" => ColumnType::Text,
+                "texts" => ColumnType::Texts,
+                _ => ColumnType::Oid,
             };
             (name, kind, if nullable { Cell::Null } else { kind.usual() })
         };
@@ -161,14 +161,14 @@ impl Listing {
 
     /// The columns and their types.
     pub(super) fn schema(&self) -> Schema {
-        let field = |(name, kind, _): &(&str, Kind, Cell)| Field::new(*name, kind.data_type(), true);
+        let field = |(name, kind, _): &(&str, ColumnType, Cell)| Field::new(*name, kind.data_type(), true);
         Schema::new(self.columns.iter().map(field).collect::<Vec<_>>())
     }
 
     /// Returns the table as DataFusion reads it.
     pub(super) fn table(self) -> Result<Arc<dyn TableProvider>> {
         let schema = Arc::new(self.schema());
-        let column = |(index, (_, kind, _)): (usize, &(&str, Kind, Cell))| {
+        let column = |(index, (_, kind, _)): (usize, &(&str, ColumnType, Cell))| {
             kind.array(&self.rows.iter().map(|row| &row[index]).collect::<Vec<_>>())
         };
         let columns = self.columns.iter().enumerate().map(column).collect();

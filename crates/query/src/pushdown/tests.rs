@@ -52,7 +52,7 @@ fn a_time_between_two_microseconds_is_rounded_to_the_right_side() {
 }
 
 #[test]
-fn the_column_may_stand_on_either_side_and_in_conjunctions() {
+fn the_column_may_be_on_either_side_and_in_conjunctions() {
     assert_eq!(range(micros(5).lt_eq(col("ts"))), (5, i64::MAX));
     assert_eq!(range(col("ts").gt_eq(micros(5)).and(col("ts").lt(micros(9)))), (5, 9));
     assert_eq!(range(col("ts").between(micros(5), micros(9))), (5, 10));
@@ -68,7 +68,7 @@ fn alternatives_give_the_range_around_them_and_keep_the_filter() {
 }
 
 #[test]
-fn a_field_with_a_tags_name_is_no_tag() {
+fn a_field_with_a_tags_name_is_not_a_tag() {
     assert!(push(&col("site").eq(lit("a")), &schema()).is_none());
     let Some(Pushed::Tag(matcher)) = push(&Expr::Column("site:tag".into()).eq(lit("a")), &schema()) else {
         panic!("the tag's column")

@@ -1,6 +1,6 @@
 //! HMAC-SHA-256 for the JWT library.
 //!
-//! The providers of the library include RSA and elliptic curves (one of them in C), which we never use and would have to build,
+//! The providers of the library include RSA and elliptic curves (one of them in C), which we never use and would need to build,
 //! audit and patch. This provider offers the only algorithm that we accept and refuses all others.
 
 use hmac::{Hmac, KeyInit, Mac};

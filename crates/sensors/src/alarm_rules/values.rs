@@ -30,7 +30,7 @@ impl Values {
     }
 
     /// Takes a value of telemetry. Returns whether it is news: a value that is older than the newest one changes nothing, and
-    /// neither does the same value with the same time. Numbers and texts that are as long as those before them take no memory.
+    /// neither does the same value with the same time. Numbers and texts that are as long as those before them use no memory.
     pub fn put(&mut self, key: KeyIndex, ts: Timestamp, value: ValueRef<'_>) -> bool {
         let slot = &mut self.slots[usize::from(key)];
         match slot {

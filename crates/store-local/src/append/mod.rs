@@ -15,7 +15,7 @@ use crate::workers::CommitterState;
 pub(crate) use resolve::NewColumns;
 
 impl Core {
-    /// Takes a batch. If a column is missing and `new_columns` declines it, the store takes no row and returns `None`.
+    /// Takes a batch. If a column is missing and `new_columns` declines it, the store accepts no row and returns `None`.
     pub(crate) fn append(
         &self,
         batch: &Batch,

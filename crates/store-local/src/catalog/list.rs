@@ -8,7 +8,7 @@ use foldhash::fast::RandomState;
 use parking_lot::RwLock;
 use store::{SeriesSet, SeriesVisitor, TagColumn};
 
-use super::series::{Found, SeriesIndex, tags};
+use super::series::{SeriesIndex, TaggedSeries, tags};
 use crate::codec::Malformed;
 
 /// Number of series or values that are copied under one lock.
@@ -120,8 +120,8 @@ fn values_with_series(
             let of_tag = &of_table.tags[tag as usize];
             for number in slice {
                 let has_series = match of_tag.series_of(number) {
-                    Found::One(id) => series.contains(id),
-                    Found::Shared(ids) => ids.has_any_of(series),
+                    TaggedSeries::One(id) => series.contains(id),
+                    TaggedSeries::Shared(ids) => ids.has_any_of(series),
                 };
                 if has_series {
                     found.push(index.text_of(of_tag, tag, number));

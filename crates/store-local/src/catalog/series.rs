@@ -63,7 +63,7 @@ const SHARED: u32 = 1 << 31;
 const _: () = assert!(limits::SERIES_MAX <= SHARED as usize, "a posting has a bit to spare");
 
 /// The series of one tag value.
-pub(super) enum Found<'a> {
+pub(super) enum TaggedSeries<'a> {
     One(u32),
     Shared(&'a Ids),
 }
@@ -221,7 +221,12 @@ impl SeriesIndex {
     }
 
     /// The series that have this value of a tag.
-    pub(super) fn with_value<'a>(&self, index: &'a TagIndex, tag: u32, value: &str) -> Option<Found<'a>> {
+    pub(super) fn with_value<'a>(
+        &self,
+        index: &'a TagIndex,
+        tag: u32,
+        value: &str,
+    ) -> Option<TaggedSeries<'a>> {
         let value = value.as_bytes();
         let is = |number| index.values.text(tag, number, &self.keys) == value;
         Some(index.series_of(index.numbers.find(self.hasher.hash_one(value), is)?))
@@ -252,7 +257,7 @@ impl TagIndex {
         self.values.postings.len() as u32
     }
 
-    pub(super) fn series_of(&self, number: u32) -> Found<'_> {
+    pub(super) fn series_of(&self, number: u32) -> TaggedSeries<'_> {
         self.values.series_of(number)
     }
 
@@ -270,11 +275,11 @@ impl TagIndex {
 }
 
 impl Values {
-    fn series_of(&self, number: u32) -> Found<'_> {
+    fn series_of(&self, number: u32) -> TaggedSeries<'_> {
         let Posting(posting) = self.postings[number as usize];
         match posting & SHARED {
-            0 => Found::One(posting),
-            _ => Found::Shared(&self.shared[(posting ^ SHARED) as usize]),
+            0 => TaggedSeries::One(posting),
+            _ => TaggedSeries::Shared(&self.shared[(posting ^ SHARED) as usize]),
         }
     }
 
@@ -293,8 +298,8 @@ impl Values {
 
     fn text<'a>(&self, tag: u32, number: u32, keys: &'a Keys) -> &'a [u8] {
         let first = match self.series_of(number) {
-            Found::One(id) => id,
-            Found::Shared(ids) => ids.first().expect("BUG: a shared value has two series at least"),
+            TaggedSeries::One(id) => id,
+            TaggedSeries::Shared(ids) => ids.first().expect("BUG: a shared value has two series at least"),
         };
         tag_value(keys.tags(first), tag).expect("BUG: a value's first series has the tag")
     }

@@ -110,7 +110,7 @@ impl World {
         true
     }
 
-    /// Merges until no flush needs to wait. Returns whether one had to wait.
+    /// Merges until no flush needs to wait. Returns whether one waited.
     fn merge_until_no_pressure(&mut self) -> bool {
         let mut waited = false;
         while let Some(found) = overlap_pressure(&self.version, &self.limits) {

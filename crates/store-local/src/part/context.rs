@@ -8,7 +8,7 @@ pub(crate) trait WriteContext {
     fn tags(&self, series: &[u32], visit: &mut TagVisitor<'_>);
     /// The names of a table, its first key and its tags.
     fn table(&self, table: u32) -> TableNames;
-    /// Whether the writer should go on. It asks between two row groups.
+    /// Whether the writer should continue. It asks between two row groups.
     fn should_continue(&self) -> bool;
 }
 

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_page_is_an_error() {
+    fn what_is_not_a_page_is_an_error() {
         let frame = Bytes::from(frame());
         assert!(decompress(&frame, 0, PLAIN.len() - 1).is_err(), "larger than its chunk says");
         assert!(decompress(&frame.slice(..frame.len() - 1), 0, 100).is_err());

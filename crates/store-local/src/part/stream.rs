@@ -84,7 +84,7 @@ impl PartStream {
         }
     }
 
-    /// Moves to the next row. Returns whether it had to read a window.
+    /// Moves to the next row. Returns whether it read a window.
     #[inline]
     pub(crate) fn advance(&mut self) -> Result<bool, StoreError> {
         self.at += 1;

@@ -22,7 +22,7 @@ pub(crate) fn read_tombstone(sequence: u64, entry: Entry<'_>) -> Result<Tombston
         return Ok(Tombstone::of_series(sequence, table, series_set::decode(series)?));
     }
     let Entry::Deletion { table, ts, keys, series } = entry else {
-        return Err(Malformed("an entry among deletions that is none"));
+        return Err(Malformed("an entry among deletions that is not a deletion"));
     };
     let keys = read_keys(keys)?;
     let series = series_set::decode(series)?;

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_stands_twice_and_a_file_under_a_strange_name_are_refused() {
+    fn a_name_that_appears_twice_and_a_file_under_a_strange_name_are_refused() {
         let again = |change: &dyn Fn(&mut BackupFile)| {
             let mut list = list();
             let mut file = list.files[0].clone();

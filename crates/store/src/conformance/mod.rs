@@ -20,7 +20,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 pub use late_failures::run_late_failures;
-pub use rows::{RowFound, RowSpec, batch_of, collect, scan_all, table, wait};
+pub use rows::{FoundRow, RowSpec, batch_of, collect, scan_all, table, wait};
 pub use tables::{TableRow, collect_table, read_all};
 pub use wrapper::Wrapper;
 

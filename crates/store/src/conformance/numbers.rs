@@ -11,7 +11,7 @@ use crate::{Order, ReadOrder, Store, TableRead, TableSnapshot};
 /// All checks of this file.
 pub(super) const CHECKS: [fn(&dyn Store); 5] = [
     numbers_of_a_key_have_one_column,
-    an_exact_integer_stands_beside_the_number,
+    an_exact_integer_is_beside_the_number,
     of_two_kinds_of_number_the_last_write_wins,
     the_end_of_a_series_may_have_either_kind,
     many_rows_of_both_kinds_come_back,
@@ -94,7 +94,7 @@ fn numbers_of_a_key_have_one_column(store: &dyn Store) {
     assert_eq!(read(store, one, &["speed"]), [(1, vec![integer(20)]), (2, vec![float(20.5)])]);
 }
 
-fn an_exact_integer_stands_beside_the_number(store: &dyn Store) {
+fn an_exact_integer_is_beside_the_number(store: &dyn Store) {
     let one = device(store, "a");
     append(store, one, &[(1, &[("n", Value::I64(LARGE))]), (2, &[("n", Value::F64(-0.5))])]);
     append(store, one, &[(3, &[("n", Value::I64(i64::MIN))]), (4, &[("n", Value::Bool(true))])]);

@@ -12,7 +12,7 @@ use crate::{Durability, Order, Progress, ProgressWatcher, Scan, Sequence, Store,
 pub type RowSpec<'a> = (i64, &'a [(&'a str, Value)]);
 
 /// A row that a check has read: ts in microseconds, then the value or `None` of each requested key.
-pub type RowFound = (i64, Vec<Option<Value>>);
+pub type FoundRow = (i64, Vec<Option<Value>>);
 
 /// Blocks until `durability` holds for `sequence`.
 ///
@@ -56,7 +56,7 @@ pub fn batch_of(series: SeriesId, rows: &[RowSpec<'_>]) -> Batch {
 }
 
 /// The rows that a scan visits.
-pub fn collect(store: &dyn Store, scan: &Scan) -> Result<Vec<RowFound>, StoreError> {
+pub fn collect(store: &dyn Store, scan: &Scan) -> Result<Vec<FoundRow>, StoreError> {
     let mut rows = Vec::new();
     store.scan(scan, &mut |row| {
         let values = row.values.iter().map(|value| value.map(|value| value.to_owned())).collect();
@@ -97,6 +97,6 @@ pub(super) fn append(store: &dyn Store, series: SeriesId, rows: &[RowSpec<'_>]) 
 }
 
 /// All rows of a series, ascending.
-pub(super) fn read(store: &dyn Store, series: SeriesId, keys: &[&str]) -> Vec<RowFound> {
+pub(super) fn read(store: &dyn Store, series: SeriesId, keys: &[&str]) -> Vec<FoundRow> {
     collect(store, &scan_all(series, keys)).expect("a scan")
 }

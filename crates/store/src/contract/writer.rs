@@ -33,7 +33,7 @@ pub trait Writer: Send + Sync + 'static {
     fn append(&self, batch: &Batch, durability: Durability) -> Result<Sequence, StoreError>;
 
     /// Like [`append`](Self::append), but defines no column. If the batch needs a column that its table does not have,
-    /// the store takes no row of it and returns `None`. If no column is missing, this costs no more than `append`.
+    /// the store accepts no row of it and returns `None`. If no column is missing, this costs no more than `append`.
     fn append_known(&self, batch: &Batch, durability: Durability) -> Result<Option<Sequence>, StoreError>;
 
     /// The columns that a batch needs and its tables do not have, once for each series that needs one, in the order of the fields

@@ -49,7 +49,7 @@ pub(crate) fn directory_or_server_within<T>(
     let logged_in = server.log_in(&api, config);
     match server.url {
         Some(_) => logged_in?,
-        None => logged_in.context("the server has to be asked, because it has the directory")?,
+        None => logged_in.context("ask the server, because it has the directory")?,
     }
     Ok(Access::Server(api))
 }

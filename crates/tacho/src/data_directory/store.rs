@@ -107,9 +107,9 @@ impl Observer for StoreMetrics {
     fn flush_held(&self, why: Option<&str>) {
         match why {
             Some(why) => {
-                tracing::warn!("flushes wait for merges: {why}. Writes have to wait once memory is full")
+                tracing::warn!("flushes wait for merges: {why}. Writes must wait once memory is full")
             }
-            None => tracing::info!("flushes go on"),
+            None => tracing::info!("flushes continue"),
         }
     }
 
@@ -140,7 +140,7 @@ impl ProgressWatcher for SealWatcher {
     fn progress(&self, progress: Progress) {
         if progress.sealed && !self.logged.swap(true, Ordering::Relaxed) {
             tracing::error!(
-                "the store no longer accepts writes since one failed (/readyz has the cause); reads go on. Repair the cause and restart"
+                "the store no longer accepts writes since one failed (/readyz has the cause); reads continue. Repair the cause and restart"
             );
         }
     }

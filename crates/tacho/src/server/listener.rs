@@ -30,7 +30,7 @@ pub(super) fn bind(door: &str, option: &str, address: SocketAddr) -> anyhow::Res
 
 fn try_bind(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    // A restart does not have to wait for old connections in TIME_WAIT.
+    // A restart does not need to wait for old connections in TIME_WAIT.
     socket.set_reuse_address(true)?;
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;

@@ -65,7 +65,7 @@ impl Simulator {
     pub(crate) fn stop(self) -> Summary {
         self.stop.store(true, Ordering::Release);
         if let Err(error) = self.waker.wake() {
-            tracing::debug!(%error, "the fleet notices the stop at its next turn");
+            tracing::debug!(%error, "the fleet notices the stop at its next pass");
         }
         self.thread.join().unwrap_or_default()
     }

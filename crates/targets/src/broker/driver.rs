@@ -1,7 +1,7 @@
 //! Scenarios of driver `broker`: publishers and subscribers of an MQTT broker.
 //!
 //! `[dataset]`, phases and mixes: `role` (`publish`, `subscribe`), `topic` (a topic name in which `{device}`, `{topic}` and
-//! `{subscription}` may stand), `topics` (their number), `payload_bytes`, `qos`, `messages` (of each publisher),
+//! `{subscription}` may appear), `topics` (their number), `payload_bytes`, `qos`, `messages` (of each publisher),
 //! `subscriptions` (of each subscriber), `clean_start`, `session_expiry_s`, `resume`, `version`, `token_prefix`,
 //! `device_prefix`, `devices`, `keep_alive_s`. A mix has one operation; connections that are opened again have the
 //! operation of their connect before it.

@@ -182,7 +182,7 @@ impl PhaseClients {
         let name = self.topics.name(0, 0);
         if !is_valid_name(&name) || name.contains(['{', '}']) {
             return Err(format!(
-                "topic = \"{}\"; it must be a topic name in which {{device}}, {{topic}} and {{subscription}} may stand",
+                "topic = \"{}\"; it must be a topic name in which {{device}}, {{topic}} and {{subscription}} may appear",
                 self.options.topic
             ));
         }

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_id_is_none() {
+    fn what_is_not_an_id_is_none() {
         assert_eq!(parse_id("784f394c"), None);
         assert_eq!(parse_id("x84f394c-42b6-435a-983c-b7beff2784f9"), None);
     }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use clients::limits::HTTP_QUOTE_CHARS;
 use wire::http1::{head, write};
 use wire::websocket::CloseCode;
-use wire::websocket::client::{ACCEPT, Frame, KEY, Kind, frame, write as write_frame};
+use wire::websocket::client::{ACCEPT, Frame, FrameKind, KEY, frame, write as write_frame};
 
 use crate::limits::SOCKET_MESSAGE_BYTES_MAX;
 
@@ -33,7 +33,7 @@ pub(super) enum Heard<'a> {
 
 /// Appends a message with a text.
 pub(super) fn say(text: &str, out: &mut Vec<u8>) {
-    write_frame(Kind::Text, text.as_bytes(), MASK, out);
+    write_frame(FrameKind::Text, text.as_bytes(), MASK, out);
 }
 
 impl Link {
@@ -56,7 +56,7 @@ impl Link {
     /// Ends an open connection in order.
     pub(super) fn close(&self, out: &mut Vec<u8>) {
         if self.is_open {
-            write_frame(Kind::Close, &CloseCode::NORMAL.0.to_be_bytes(), MASK, out);
+            write_frame(FrameKind::Close, &CloseCode::NORMAL.0.to_be_bytes(), MASK, out);
         }
     }
 
@@ -72,23 +72,23 @@ impl Link {
         let next = frame(bytes, SOCKET_MESSAGE_BYTES_MAX).map_err(|fault| fault.to_string())?;
         let Some((Frame { kind, is_final, payload }, length)) = next else { return Ok(None) };
         let heard = match (kind, self.parts.take()) {
-            (Kind::Ping, parts) => {
+            (FrameKind::Ping, parts) => {
                 self.parts = parts;
-                write_frame(Kind::Pong, payload, MASK, out);
+                write_frame(FrameKind::Pong, payload, MASK, out);
                 Heard::Nothing
             }
-            (Kind::Pong, parts) => {
+            (FrameKind::Pong, parts) => {
                 self.parts = parts;
                 Heard::Nothing
             }
-            (Kind::Close, _) => return Err(closed(payload)),
-            (Kind::Binary, _) => return Err("a binary message, where texts are expected".to_owned()),
-            (Kind::Text, None) if is_final => Heard::Text(Cow::Borrowed(payload)),
-            (Kind::Text, None) => {
+            (FrameKind::Close, _) => return Err(closed(payload)),
+            (FrameKind::Binary, _) => return Err("a binary message, where texts are expected".to_owned()),
+            (FrameKind::Text, None) if is_final => Heard::Text(Cow::Borrowed(payload)),
+            (FrameKind::Text, None) => {
                 self.parts = Some(payload.to_vec());
                 Heard::Nothing
             }
-            (Kind::Continuation, Some(mut parts)) => {
+            (FrameKind::Continuation, Some(mut parts)) => {
                 if parts.len() + payload.len() > SOCKET_MESSAGE_BYTES_MAX {
                     return Err(format!("a message of more than {SOCKET_MESSAGE_BYTES_MAX} bytes"));
                 }
@@ -100,7 +100,7 @@ impl Link {
                     Heard::Nothing
                 }
             }
-            (Kind::Text, Some(_)) | (Kind::Continuation, None) => {
+            (FrameKind::Text, Some(_)) | (FrameKind::Continuation, None) => {
                 return Err("a part of a message that was not begun, or not ended".to_owned());
             }
         };

@@ -27,7 +27,7 @@ pub(super) struct Session {
     pub(super) streams: Vec<(u64, u64)>,
     /// The stream whose turn it is.
     turn: usize,
-    /// The next request. It is made beforehand, because its making is not the server's time.
+    /// The next request. It is made in advance, because its making is not the server's time.
     next: Option<Upload>,
 }
 

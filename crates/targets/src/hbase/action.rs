@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use toml::Table;
 
-use load::scenario::{Kind, Phase};
+use load::scenario::{Phase, PhaseKind};
 
 /// What a load phase does with the table before its operations.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -40,7 +40,7 @@ impl PhaseKeys {
         if owns.iter().any(|other| *other != keys) {
             return Err(format!("{place}: `action`, `flush` and `rows` are the same for all its mixes"));
         }
-        if phase.kind != Kind::Load && (keys.action.is_some() || keys.flush.is_some()) {
+        if phase.kind != PhaseKind::Load && (keys.action.is_some() || keys.flush.is_some()) {
             return Err(format!("{place}: `action` and `flush` are for phases of kind load; leave them out"));
         }
         if keys.rows == Some(0) {

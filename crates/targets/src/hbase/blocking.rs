@@ -8,7 +8,7 @@ use load::dataset::Random;
 use load::protocol::{Blocking, Done, DueTime, Failure, OperationChoice};
 
 use super::cluster::Cluster;
-use super::operation::{Kind, Operation};
+use super::operation::{Operation, TestKind};
 use super::pe::{PeFigures, figures};
 use super::read::RowCounts;
 use super::rows::Dataset;
@@ -89,12 +89,14 @@ impl Workload {
         let work = self.work();
         let of_found = |found: RowCounts| (found.hits + found.misses, found);
         match operation.kind {
-            Kind::RandomWrite | Kind::SequentialWrite => {
+            TestKind::RandomWrite | TestKind::SequentialWrite => {
                 session.write(&work, operation).map(|rows| (rows, RowCounts::default()))
             }
-            Kind::RandomRead | Kind::SequentialRead => session.get(&work, operation).map(of_found),
+            TestKind::RandomRead | TestKind::SequentialRead => session.get(&work, operation).map(of_found),
             // PerformanceEvaluation counts a scan as one row.
-            Kind::ScanRange | Kind::RandomSeekScan => session.scan(&work, operation).map(|found| (1, found)),
+            TestKind::ScanRange | TestKind::RandomSeekScan => {
+                session.scan(&work, operation).map(|found| (1, found))
+            }
         }
     }
 }

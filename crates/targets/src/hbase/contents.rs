@@ -60,7 +60,7 @@ impl Contents {
             let cell = cell?;
             self.rows += 1;
             let right = match data.number(cell.row) {
-                None => Err("a row is none of the data set".to_owned()),
+                None => Err("a row is not in the data set".to_owned()),
                 Some(number) => {
                     self.written += u64::from(written.has(number));
                     data.check_value(number, cell.value, &mut letters)

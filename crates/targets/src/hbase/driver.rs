@@ -11,7 +11,7 @@ use load::progress::Progress;
 use load::protocol::OperationChoice;
 use load::result::{Check, RunResult, Target};
 use load::sampling::{Source, server_pid};
-use load::scenario::{Kind, Phase, Scenario, typed};
+use load::scenario::{Phase, PhaseKind, Scenario, typed};
 use load::{Error, Result};
 
 use super::action::{Action, PhaseKeys};
@@ -112,7 +112,7 @@ impl HbaseDriver {
     fn loads(&self, is_drop: bool) -> Vec<&str> {
         let action =
             |phase: &Phase| PhaseKeys::of(phase).ok().and_then(|keys| keys.action).unwrap_or_default();
-        let loads = self.scenario.phases.iter().filter(|phase| phase.kind == Kind::Load);
+        let loads = self.scenario.phases.iter().filter(|phase| phase.kind == PhaseKind::Load);
         loads
             .filter(|phase| (action(phase) == Action::Drop) == is_drop)
             .map(|phase| phase.name.as_str())
@@ -125,7 +125,7 @@ impl HbaseDriver {
         if action == Action::Drop {
             return Ok(());
         }
-        if phase.kind == Kind::Load && action == Action::Recreate {
+        if phase.kind == PhaseKind::Load && action == Action::Recreate {
             table::drop(&self.cluster)?;
         }
         match table::families(&self.cluster)? {
@@ -136,7 +136,7 @@ impl HbaseDriver {
                 families.join(", "),
                 self.data.family
             )),
-            None if phase.kind == Kind::Load || self.only_writes(phase) => {
+            None if phase.kind == PhaseKind::Load || self.only_writes(phase) => {
                 table::create(&self.cluster, &self.data)
             }
             None => Err(format!(
@@ -206,7 +206,7 @@ impl Driver for HbaseDriver {
     }
 
     fn phase_capabilities(&self, phase: &Phase) -> PhaseCapabilities {
-        let slice_ms = (phase.kind != Kind::Load).then_some(SLICE_MS_THREADS);
+        let slice_ms = (phase.kind != PhaseKind::Load).then_some(SLICE_MS_THREADS);
         PhaseCapabilities::new(phase, &self.scenario, slice_ms)
     }
 

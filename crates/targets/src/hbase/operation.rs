@@ -20,7 +20,7 @@ const PAGE_ROWS: u32 = 120;
 /// The test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Kind {
+pub(super) enum TestKind {
     /// `randomWrite`.
     RandomWrite,
     /// `sequentialWrite`.
@@ -35,7 +35,7 @@ pub(super) enum Kind {
     RandomSeekScan,
 }
 
-impl Kind {
+impl TestKind {
     /// Whether it writes rows.
     pub(super) fn is_write(self) -> bool {
         matches!(self, Self::RandomWrite | Self::SequentialWrite)
@@ -55,7 +55,7 @@ impl Kind {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Keys {
-    kind: Kind,
+    kind: TestKind,
     wal: Option<bool>,
     write_buffer: Option<u32>,
     write_buffer_bytes: Option<u64>,
@@ -69,7 +69,7 @@ pub(super) struct Keys {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Operation {
     /// The test.
-    pub(super) kind: Kind,
+    pub(super) kind: TestKind,
     /// Writes: whether the server writes its log before it answers.
     pub(super) wal: bool,
     /// The rows of one call: puts of a buffer, or gets.
@@ -98,8 +98,8 @@ impl Operation {
             ("multi_get", keys.multi_get.is_some(), !kind.is_write() && !kind.is_scan()),
             ("cache_blocks", keys.cache_blocks.is_some(), !kind.is_write()),
             ("caching", keys.caching.is_some(), kind.is_scan()),
-            ("range", keys.range.is_some(), kind == Kind::ScanRange),
-            ("page", keys.page.is_some(), kind == Kind::RandomSeekScan),
+            ("range", keys.range.is_some(), kind == TestKind::ScanRange),
+            ("page", keys.page.is_some(), kind == TestKind::RandomSeekScan),
         ];
         if let Some((key, ..)) = given.iter().find(|(_, is_given, applies)| *is_given && !applies) {
             return Err(format!("`{key}` does not apply to this kind; leave it out"));

@@ -12,7 +12,7 @@ use super::messages::{
     MultiRequest, MultiResponse, PageFilter, RegionAction, RegionSpecifier, Scan, ScanRequest,
     WhileMatchFilter,
 };
-use super::operation::{Kind, Operation};
+use super::operation::{Operation, TestKind};
 use super::rows::Dataset;
 use super::scanner::{RegionScan, ScanStep, append};
 use super::session::{Attempts, Expected, Session, Work};
@@ -124,7 +124,7 @@ impl Session {
         let data = work.data;
         let start = data.random_row(&mut self.random);
         let (stop, wanted) = match operation.kind {
-            Kind::ScanRange => (Some(start + operation.range), operation.range),
+            TestKind::ScanRange => (Some(start + operation.range), operation.range),
             _ => (None, operation.page.into()),
         };
         let mut scan = scan_of(data, operation);
@@ -213,7 +213,7 @@ impl Session {
         let mut last = None;
         for cell in Cells::new(&self.answers) {
             let cell = cell?;
-            let number = data.number(cell.row).ok_or("an answer has a row that is none of the data set")?;
+            let number = data.number(cell.row).ok_or("an answer has a row that is not in the data set")?;
             let is_right = match &self.expected {
                 Expected::Range(start, stop) => {
                     (*start..*stop).contains(&number) && last.is_none_or(|last| last < number)
@@ -232,7 +232,7 @@ impl Session {
 
 /// A scan with the filter of its kind, without bounds.
 fn scan_of(data: &Dataset, operation: &Operation) -> Scan {
-    let filter = (operation.kind == Kind::RandomSeekScan).then(|| page_filter(operation.page));
+    let filter = (operation.kind == TestKind::RandomSeekScan).then(|| page_filter(operation.page));
     Scan {
         column: columns(data),
         filter,

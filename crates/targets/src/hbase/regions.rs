@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_in_motion_is_no_map() {
+    fn a_table_in_motion_is_not_a_map() {
         let error = |rows: &[(Vec<u8>, Vec<u8>)], servers: &[&str]| map(rows, servers).unwrap_err();
         assert!(error(&[], &[]).contains("no region of the table"));
         assert!(error(&[row("", "m", false)], &["a:1"]).contains("no last region"));

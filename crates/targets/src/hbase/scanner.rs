@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_says_how_the_scan_goes_on() {
+    fn an_answer_says_how_the_scan_continues() {
         let step = |more_results, more_results_in_region, rows: usize| {
             let cells_per_result = vec![1; rows];
             step_of(&ScanResponse {

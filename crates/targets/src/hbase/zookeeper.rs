@@ -56,7 +56,7 @@ pub(super) fn answer_bytes(bytes: &[u8]) -> Result<Option<usize>, String> {
     let Some(length) = bytes.first_chunk::<4>() else { return Ok(None) };
     match usize::try_from(i32::from_be_bytes(*length)) {
         Ok(length) if length <= ZOOKEEPER_ANSWER_BYTES_MAX => Ok(Some(4 + length)),
-        _ => Err("the answer is none of ZooKeeper".to_owned()),
+        _ => Err("the answer is not one of ZooKeeper".to_owned()),
     }
 }
 

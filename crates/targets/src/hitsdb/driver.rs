@@ -23,7 +23,7 @@ use crate::prometheus::RemoteWrite;
 use crate::request::RequestHead;
 use crate::timeseries::findings::{self, DiskUse};
 use crate::timeseries::options::{DatasetOptions, Door, PhaseOptions, TargetOptions};
-use crate::timeseries::product::{Kind, Product};
+use crate::timeseries::product::{Product, ServerKind};
 use crate::timeseries::protocol::{Session, Writers, Writes};
 use crate::timeseries::questdb::QuestDb;
 use crate::timeseries::reader::{Http, ReadBack};
@@ -55,7 +55,7 @@ pub(super) struct TimeseriesDriver {
 /// The open server.
 struct Open {
     server: Server,
-    kind: Kind,
+    kind: ServerKind,
     login: Option<String>,
     /// `None` if the server cannot be read through this protocol.
     reader: Option<Box<dyn ReadBack>>,
@@ -181,7 +181,7 @@ fn yesterday_ms() -> i64 {
 impl Open {
     fn new(server: Server) -> Self {
         let began_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        let kind = Kind::Other { opentsdb: false, influx: false };
+        let kind = ServerKind::Other { opentsdb: false, influx: false };
         Self { server, kind, login: None, reader: None, began_s }
     }
 
@@ -203,27 +203,27 @@ impl Open {
             Some(url) => login(url, target, door),
         };
         let product = match self.server.is_ours() {
-            true => Product { name: None, kind: Kind::Other { opentsdb: true, influx: true } },
+            true => Product { name: None, kind: ServerKind::Other { opentsdb: true, influx: true } },
             false => Product::of(&self.http()?)?,
         };
         self.kind = product.kind;
         let http = self.http()?;
         self.reader = match (self.kind, door) {
-            (Kind::Victoria, Door::Influx) => Some(Box::new(Victoria { http, suffix: "_value" })),
-            (Kind::Victoria, _) => Some(Box::new(Victoria { http, suffix: "" })),
-            (Kind::QuestDb, _) => Some(Box::new(QuestDb(http))),
-            (Kind::Other { influx: true, .. }, Door::Influx) => {
+            (ServerKind::Victoria, Door::Influx) => Some(Box::new(Victoria { http, suffix: "_value" })),
+            (ServerKind::Victoria, _) => Some(Box::new(Victoria { http, suffix: "" })),
+            (ServerKind::QuestDb, _) => Some(Box::new(QuestDb(http))),
+            (ServerKind::Other { influx: true, .. }, Door::Influx) => {
                 Some(Box::new(InfluxQl { http, database: options.database.clone() }))
             }
-            (Kind::Other { opentsdb: true, .. }, _) => Some(Box::new(OpenTsdb(http))),
-            (Kind::Other { .. }, _) => None,
+            (ServerKind::Other { opentsdb: true, .. }, _) => Some(Box::new(OpenTsdb(http))),
+            (ServerKind::Other { .. }, _) => None,
         };
         Ok(product.name)
     }
 
     /// The interface that makes databases, if the server needs one.
     fn influx(&self, door: Door, options: &DatasetOptions) -> Result<Option<InfluxQl>> {
-        let needs = door == Door::Influx && matches!(self.kind, Kind::Other { influx: true, .. });
+        let needs = door == Door::Influx && matches!(self.kind, ServerKind::Other { influx: true, .. });
         let database = options.database.clone();
         Ok(if needs { Some(InfluxQl { http: self.http()?, database }) } else { None })
     }
@@ -268,7 +268,7 @@ impl Driver for TimeseriesDriver {
         match &self.cell {
             Some(cell) if cell.timelines.count == count => Ok(()),
             _ => Err(Error::Options(phase.error(format!(
-                "it writes on into {count} timelines of the phase before it, which has to run as well"
+                "it writes on into {count} timelines of the phase before it, which must run as well"
             )))),
         }
     }

@@ -139,7 +139,7 @@ impl HostDriver {
         self.findings.extend(measured.diagnose(&name, &job, self.dataset.disk_gib));
         let mut recorder = Recorder::new(Window { from_ns: 0, until_ns: u64::MAX }, classes);
         measured.record(class, &mut recorder);
-        // fio does not report the time of each operation, so all of them stand in one second.
+        // fio does not report the time of each operation, so all of them are in one second.
         on_event(Event::Second(Box::new(recorder.take_second(second))));
         Ok(SegmentOutcome {
             recorder,

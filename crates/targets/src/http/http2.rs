@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use load::protocol::{Answer, Completion, Opening, Received};
 use wire::http2::limits::{FRAME_BYTES_MAX, WINDOW_DEFAULT, WINDOW_MAX};
-use wire::http2::{Frame, Kind, PREFACE, flag, frame, hpack, reason, setting, write};
+use wire::http2::{Frame, FrameKind, PREFACE, flag, frame, hpack, reason, setting, write};
 
 use super::expect::ReceivedAnswer;
 use super::request::{PreparedRequest, SentRequest};
@@ -111,7 +111,7 @@ impl Http2Connection {
         let body = prepared.http2.body.as_ref();
         let flags = flag::END_HEADERS | if body.is_some() { 0 } else { flag::END_STREAM };
         let header_at = out.len();
-        write::header(out, 0, Kind::Headers, flags, number);
+        write::header(out, 0, FrameKind::Headers, flags, number);
         let block_at = out.len();
         prepared.http2.append_head(out, request.fill(&[]));
         let length = ((out.len() - block_at) as u32).to_be_bytes();
@@ -146,7 +146,13 @@ impl Http2Connection {
             if length == 0 && !last {
                 break;
             }
-            write::header(out, length, Kind::Data, if last { flag::END_STREAM } else { 0 }, stream.number);
+            write::header(
+                out,
+                length,
+                FrameKind::Data,
+                if last { flag::END_STREAM } else { 0 },
+                stream.number,
+            );
             out.extend_from_slice(&stream.unsent[sent..sent + length]);
             self.send_window -= length as i64;
             stream.send_window -= length as i64;
@@ -181,7 +187,7 @@ impl Http2Connection {
             frame(&bytes[received.used..], limit).map_err(|error| error.to_string())?
         {
             received.used += used;
-            if !self.greeted && (frame.kind != Kind::Settings || frame.has(flag::ACK)) {
+            if !self.greeted && (frame.kind != FrameKind::Settings || frame.has(flag::ACK)) {
                 return Err("no HTTP/2: the server does not begin with its settings".to_owned());
             }
             received.ready |= !self.greeted;
@@ -213,11 +219,11 @@ impl Http2Connection {
         done: &mut impl FnMut(Completion<'_>),
     ) -> Result<bool, String> {
         let said = |error: wire::http2::DecodeError| error.to_string();
-        if self.continued.is_some() && frame.kind != Kind::Continuation {
+        if self.continued.is_some() && frame.kind != FrameKind::Continuation {
             return Err("no HTTP/2: a block of headers is interrupted".to_owned());
         }
         match frame.kind {
-            Kind::Headers => {
+            FrameKind::Headers => {
                 let index = self.find(frame.stream, used);
                 if let Some(stream) = index.map(|index| &mut self.streams[index])
                     && stream.seen.is_none()
@@ -233,10 +239,10 @@ impl Http2Connection {
                 }
                 Ok(frame.has(flag::END_STREAM) && self.end(operations, index, done)?)
             }
-            Kind::Continuation => {
+            FrameKind::Continuation => {
                 let Some((number, ends)) = self.continued.filter(|(number, _)| *number == frame.stream)
                 else {
-                    return Err("no HTTP/2: headers go on that have not begun".to_owned());
+                    return Err("not HTTP/2: headers continue that have not begun".to_owned());
                 };
                 let index = self.find(number, used);
                 if !frame.has(flag::END_HEADERS) {
@@ -245,7 +251,7 @@ impl Http2Connection {
                 self.continued = None;
                 Ok(ends && self.end(operations, index, done)?)
             }
-            Kind::Data => {
+            FrameKind::Data => {
                 let content = frame.content().map_err(said)?;
                 self.window = refilled(self.window, frame.payload.len(), 0, out)?;
                 let index = self.find(frame.stream, used);
@@ -258,24 +264,24 @@ impl Http2Connection {
                 }
                 Ok(frame.has(flag::END_STREAM) && self.end(operations, index, done)?)
             }
-            Kind::RstStream => {
+            FrameKind::RstStream => {
                 let code = frame.first_number().map_err(said)?;
                 let Some(index) = self.find(frame.stream, used) else { return Ok(false) };
                 self.reset(index, code, done);
                 Ok(true)
             }
-            Kind::Settings if !frame.has(flag::ACK) => {
+            FrameKind::Settings if !frame.has(flag::ACK) => {
                 self.settings(frame).map_err(said)?;
                 write::settings_ack(out);
                 self.send_bodies(out);
                 Ok(false)
             }
-            Kind::Ping if !frame.has(flag::ACK) => {
+            FrameKind::Ping if !frame.has(flag::ACK) => {
                 write::ping_ack(out, frame.payload);
                 Ok(false)
             }
-            Kind::GoAway => self.go_away(frame).map(|()| false),
-            Kind::WindowUpdate => {
+            FrameKind::GoAway => self.go_away(frame).map(|()| false),
+            FrameKind::WindowUpdate => {
                 let more = i64::from(frame.first_number().map_err(said)?);
                 if frame.stream == 0 {
                     self.send_window += more;
@@ -285,8 +291,8 @@ impl Http2Connection {
                 self.send_bodies(out);
                 Ok(false)
             }
-            Kind::PushPromise => Err("the server pushes although it was told not to".to_owned()),
-            Kind::Priority | Kind::Settings | Kind::Ping | Kind::Unknown(_) => Ok(false),
+            FrameKind::PushPromise => Err("the server pushes although it was told not to".to_owned()),
+            FrameKind::Priority | FrameKind::Settings | FrameKind::Ping | FrameKind::Unknown(_) => Ok(false),
         }
     }
 

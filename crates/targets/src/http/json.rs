@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pointer_is_refused() {
+    fn what_is_not_a_pointer_is_refused() {
         for wrong in ["a", "/a~2", "/a~"] {
             assert!(rules(&[], &[("id", wrong)]).unwrap_err().contains("RFC 6901"), "{wrong}");
         }

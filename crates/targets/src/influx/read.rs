@@ -19,8 +19,8 @@ pub(crate) struct InfluxQl {
 
 impl InfluxQl {
     /// Makes the database, and with `again` removes first what another run has left there.
-    pub(crate) fn create(&self, anew: bool) -> Result<()> {
-        let statements: &[&str] = if anew { &["DROP", "CREATE"] } else { &["CREATE"] };
+    pub(crate) fn create(&self, again: bool) -> Result<()> {
+        let statements: &[&str] = if again { &["DROP", "CREATE"] } else { &["CREATE"] };
         for statement in statements {
             let query = format!("{statement} DATABASE {}", identifier(&self.database));
             let path = format!("/query?q={}", escaped(&query));

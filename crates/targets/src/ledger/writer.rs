@@ -75,7 +75,7 @@ pub(super) struct Writer {
 struct Link {
     stream: TcpStream,
     session: Session,
-    /// Bytes of the server that make no packet yet.
+    /// Bytes of the server that are not a whole packet yet.
     input: Vec<u8>,
     out: Vec<u8>,
 }

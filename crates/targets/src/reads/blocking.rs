@@ -56,7 +56,7 @@ pub(crate) struct Session {
     random: Random,
     /// The class and the body of an answer that is not checked yet.
     answer: Option<(u16, String)>,
-    /// The next batch to write. It is prepared beforehand, because its preparation is not the server's time.
+    /// The next batch to write. It is prepared in advance, because its preparation is not the server's time.
     more: Option<WriteBatch>,
 }
 

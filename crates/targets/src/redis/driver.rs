@@ -15,7 +15,7 @@ use load::engine::{Ended, SegmentOutcome, event};
 use load::progress::Progress;
 use load::result::{Check, RunResult, Target};
 use load::sampling::{Source, has_name, is_local};
-use load::scenario::{Kind, Phase, Scenario};
+use load::scenario::{Phase, PhaseKind, Scenario};
 use load::{Error, Result};
 
 use super::options::groups;
@@ -93,15 +93,15 @@ impl RedisDriver {
 
     /// Checks that the data set exists for a run phase, if the scenario has a load phase.
     fn check_data(&mut self, phase: &Phase) -> Result<()> {
-        let has_load = self.scenario.phases.iter().any(|phase| phase.kind == Kind::Load);
-        if !has_load || self.loaded || phase.kind == Kind::Load {
+        let has_load = self.scenario.phases.iter().any(|phase| phase.kind == PhaseKind::Load);
+        if !has_load || self.loaded || phase.kind == PhaseKind::Load {
             return Ok(());
         }
         let groups = groups(&self.scenario, phase).map_err(Error::Options)?;
         if self.sampled_keys_there(&groups)? > 0 {
             return Ok(());
         }
-        let loads = self.scenario.phases.iter().filter(|phase| phase.kind == Kind::Load);
+        let loads = self.scenario.phases.iter().filter(|phase| phase.kind == PhaseKind::Load);
         let loads: Vec<&str> = loads.map(|phase| phase.name.as_str()).collect();
         let target = without_password(&self.scenario.target.url);
         Err(Error::Options(format!(
@@ -306,7 +306,7 @@ impl Driver for RedisDriver {
         self.check_data(phase)?;
         let control = self.control();
         let memory = used_memory(control)?;
-        let keys = if phase.kind == Kind::Load { number_of_keys(control) } else { None };
+        let keys = if phase.kind == PhaseKind::Load { number_of_keys(control) } else { None };
         // The counters come last, so that the requests above are not counted.
         let calls = control.command_calls()?;
         (self.calls_before, self.keys_before, self.memory_before) = (calls, keys, memory);
@@ -338,7 +338,7 @@ impl Driver for RedisDriver {
     fn verify(&mut self, end: &PhaseEnd<'_>) -> Result<Verdict> {
         let mut checks = self.calls_check(end.all_counts)?;
         let mut findings = Vec::new();
-        if end.phase.kind == Kind::Load {
+        if end.phase.kind == PhaseKind::Load {
             self.loaded = true;
             let is_finished = end.segments.iter().all(|segment| segment.ended == Ended::Finished);
             checks.extend(self.loaded_checks(end.phase, is_finished)?);

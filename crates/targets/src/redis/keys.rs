@@ -240,7 +240,7 @@ mod tests {
         }
 
         #[test]
-        fn sequences_walk_and_begin_anew(min in 0_u64..100, length in 0_u64..50, count in 0_usize..300) {
+        fn sequences_walk_and_begin_again(min in 0_u64..100, length in 0_u64..50, count in 0_usize..300) {
             let range = Range { min, max: min + length };
             let mut last = None;
             for expected in (min..=min + length).cycle().take(count) {

@@ -15,7 +15,7 @@ use super::{contents, fill};
 
 use super::contents::Contents;
 use super::fill::LoadProgress;
-use super::oltp::{Kind, Transaction};
+use super::oltp::{OltpScript, Transaction};
 use super::session::Session;
 use super::session::Work;
 use super::tables::Tables;
@@ -115,7 +115,8 @@ impl Sql {
             return 0;
         }
         // Ids that a client generates could collide with those of loaded rows.
-        let only_inserts = self.transactions.iter().all(|t| t.kind == Kind::Insert) && !self.tables.auto_inc;
+        let only_inserts =
+            self.transactions.iter().all(|t| t.kind == OltpScript::Insert) && !self.tables.auto_inc;
         if only_inserts { 0 } else { self.tables.table_size }
     }
 
@@ -128,7 +129,7 @@ impl Sql {
     /// Checks that the tables exist. The error states what is missing, and that `load_command` loads it.
     pub fn check_dataset(&self, load_command: &str) -> Result<()> {
         let only_inserts =
-            self.transactions.iter().all(|t| matches!(t.kind, Kind::Insert | Kind::BulkInsert));
+            self.transactions.iter().all(|t| matches!(t.kind, OltpScript::Insert | OltpScript::BulkInsert));
         let rows = if only_inserts { 0 } else { self.tables.table_size };
         let missing =
             if self.is_bulk() { Ok(None) } else { fill::missing(&self.address, &self.tables, rows) };
@@ -152,7 +153,7 @@ impl Sql {
     }
 
     fn is_bulk(&self) -> bool {
-        self.transactions.iter().all(|t| t.kind == Kind::BulkInsert)
+        self.transactions.iter().all(|t| t.kind == OltpScript::BulkInsert)
     }
 
     fn failed(&self, what: &str, error: &SqlError) -> Error {

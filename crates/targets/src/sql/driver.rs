@@ -14,7 +14,7 @@ use load::progress::Progress;
 use load::protocol::OperationChoice;
 use load::result::{Check, RunResult, Target};
 use load::sampling::{Source, server_pid};
-use load::scenario::{Kind, Phase, Scenario, typed};
+use load::scenario::{Phase, PhaseKind, Scenario, typed};
 use load::{Error, Result};
 
 use super::source::Database;
@@ -94,7 +94,7 @@ impl SqlDriver {
 
     /// The command that fills the tables of this run.
     fn load_command(&self) -> String {
-        let loads = self.scenario.phases.iter().filter(|phase| phase.kind == Kind::Load);
+        let loads = self.scenario.phases.iter().filter(|phase| phase.kind == PhaseKind::Load);
         let loads = loads.filter(|phase| action(phase) == Ok(Action::Load));
         let phases: Vec<&str> = loads.map(|phase| phase.name.as_str()).collect();
         load_command(&self.scenario, &phases, &self.address.without_password())
@@ -175,7 +175,7 @@ impl SqlDriver {
         if sent.unchanged * 100 > sent.write + sent.unchanged {
             findings.push(format!(
                 "{} of the writes changed nothing: they repeat an earlier run with the same seed, or their rows were deleted. \
-                 Another seed (--set seed=N) or a fresh load writes anew.",
+                 Another seed (--set seed=N) or a fresh load writes again.",
                 sent.unchanged
             ));
         }
@@ -196,7 +196,7 @@ impl Driver for SqlDriver {
 
     fn phase_capabilities(&self, phase: &Phase) -> PhaseCapabilities {
         PhaseCapabilities {
-            figures_each_second: phase.kind != Kind::Load,
+            figures_each_second: phase.kind != PhaseKind::Load,
             ..PhaseCapabilities::new(phase, &self.scenario, Some(SLICE_MS_THREADS))
         }
     }
@@ -215,7 +215,7 @@ impl Driver for SqlDriver {
 
     fn conclusions(&self, result: &RunResult) -> Vec<String> {
         let of = |action_of: Action| {
-            let phases = self.scenario.phases.iter().filter(|phase| phase.kind == Kind::Load);
+            let phases = self.scenario.phases.iter().filter(|phase| phase.kind == PhaseKind::Load);
             phases.filter(move |phase| action(phase) == Ok(action_of)).map(|phase| phase.name.as_str())
         };
         let ran = |name: &&str| result.phases.iter().any(|known| known.name == *name);
@@ -236,7 +236,7 @@ impl Driver for SqlDriver {
     }
 
     fn prepare(&mut self, phase: &Phase) -> Result<()> {
-        if phase.kind != Kind::Load {
+        if phase.kind != PhaseKind::Load {
             self.sql(phase)?.check_dataset(&self.load_command())?;
         }
         self.before = self.counted()?;
@@ -246,7 +246,7 @@ impl Driver for SqlDriver {
     fn run(&mut self, run: PhaseRun<'_>) -> Result<Vec<SegmentOutcome>> {
         let PhaseRun { phase, part, shared, on_event } = run;
         self.sent = StatementCounts::default();
-        if phase.kind == Kind::Load {
+        if phase.kind == PhaseKind::Load {
             // One process fills the tables, so that two do not collide.
             if part.0 > 0 {
                 return Ok(vec![empty_outcome(self.transactions.len(), on_event)]);
@@ -271,7 +271,7 @@ impl Driver for SqlDriver {
     fn verify(&mut self, end: &PhaseEnd<'_>) -> Result<Verdict> {
         self.sent = StatementCounts::from_names(end.all_counts);
         let checks = match end.phase.kind {
-            Kind::Load => self.load_checks(end.phase)?,
+            PhaseKind::Load => self.load_checks(end.phase)?,
             _ => self.statement_checks()?,
         };
         Ok(Verdict { checks, findings: self.statement_findings(end.segments) })

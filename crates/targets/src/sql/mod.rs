@@ -28,7 +28,7 @@ pub use contents::Contents;
 pub use counters::{ServerCounters, check_statements, ratio};
 pub(crate) use driver::KIND;
 pub use fill::LoadProgress;
-pub use oltp::{Kind, Protocol, TablePer, Transaction};
+pub use oltp::{OltpScript, Protocol, TablePer, Transaction};
 pub use session::Session;
 pub use tables::Tables;
 pub use tally::{StatementCounts, Statements};

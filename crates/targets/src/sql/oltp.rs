@@ -7,7 +7,7 @@ use super::statement::Sql;
 /// The sysbench script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum OltpScript {
     /// 10 points, 4 ranges, 2 updates, a delete and an insert of the same id: 18 statements between BEGIN and COMMIT.
     ReadWrite,
     /// The reads of the read-write transaction.
@@ -31,7 +31,7 @@ pub enum Kind {
     SelectRandomRanges,
 }
 
-impl Kind {
+impl OltpScript {
     /// Whether it is one statement on the first table only.
     pub(crate) fn is_random_select(self) -> bool {
         matches!(self, Self::SelectRandomPoints | Self::SelectRandomRanges)
@@ -66,7 +66,7 @@ pub enum TablePer {
 #[serde(deny_unknown_fields)]
 pub struct Transaction {
     /// The script.
-    pub kind: Kind,
+    pub kind: OltpScript,
     /// Text or prepared; `insert` and `bulk_insert` are always text, as in the original.
     #[serde(default = "prepared")]
     pub protocol: Protocol,
@@ -144,7 +144,7 @@ fn yes() -> bool {
 
 impl Transaction {
     /// A sysbench script with its defaults.
-    pub fn of(kind: Kind) -> Self {
+    pub fn of(kind: OltpScript) -> Self {
         Self {
             kind,
             protocol: prepared(),
@@ -169,12 +169,13 @@ impl Transaction {
 
     /// Whether BEGIN and COMMIT enclose the statements.
     pub(crate) fn is_wrapped(&self) -> bool {
-        !self.skip_trx && matches!(self.kind, Kind::ReadWrite | Kind::ReadOnly | Kind::WriteOnly)
+        !self.skip_trx
+            && matches!(self.kind, OltpScript::ReadWrite | OltpScript::ReadOnly | OltpScript::WriteOnly)
     }
 
     /// Whether the statements are those of sysbench's default read-write transaction.
     pub fn is_the_default(&self) -> bool {
-        self.is_wrapped() && self.groups() == Self::of(Kind::ReadWrite).groups()
+        self.is_wrapped() && self.groups() == Self::of(OltpScript::ReadWrite).groups()
     }
 
     /// The groups of statements, in order. [`Sql::Delete`] followed by [`Sql::Insert`] is a pair with one id.
@@ -197,16 +198,17 @@ impl Transaction {
             ]
         };
         let mut groups = match self.kind {
-            Kind::ReadWrite => [reads(), writes()].concat(),
-            Kind::ReadOnly => reads(),
-            Kind::WriteOnly => writes(),
-            Kind::PointSelect => vec![(Sql::Point, 1)],
-            Kind::UpdateIndex => vec![(Sql::IndexUpdate, 1)],
-            Kind::UpdateNonIndex => vec![(Sql::OtherUpdate, 1)],
-            Kind::Delete => vec![(Sql::Delete, 1)],
-            Kind::Insert | Kind::BulkInsert | Kind::SelectRandomPoints | Kind::SelectRandomRanges => {
-                Vec::new()
-            }
+            OltpScript::ReadWrite => [reads(), writes()].concat(),
+            OltpScript::ReadOnly => reads(),
+            OltpScript::WriteOnly => writes(),
+            OltpScript::PointSelect => vec![(Sql::Point, 1)],
+            OltpScript::UpdateIndex => vec![(Sql::IndexUpdate, 1)],
+            OltpScript::UpdateNonIndex => vec![(Sql::OtherUpdate, 1)],
+            OltpScript::Delete => vec![(Sql::Delete, 1)],
+            OltpScript::Insert
+            | OltpScript::BulkInsert
+            | OltpScript::SelectRandomPoints
+            | OltpScript::SelectRandomRanges => Vec::new(),
         };
         groups.retain(|(_, count)| *count > 0);
         groups
@@ -246,8 +248,8 @@ impl Transaction {
         if counts.iter().any(|count| *count > 100_000) {
             return Err("a transaction has at most 100,000 statements of a kind".to_owned());
         }
-        let has_groups =
-            !matches!(self.kind, Kind::Insert | Kind::BulkInsert) && !self.kind.is_random_select();
+        let has_groups = !matches!(self.kind, OltpScript::Insert | OltpScript::BulkInsert)
+            && !self.kind.is_random_select();
         if has_groups && self.groups().is_empty() {
             return Err(
                 "the transaction has no statement; give at least one of its groups a count".to_owned()
@@ -263,13 +265,13 @@ mod tests {
 
     #[test]
     fn the_default_transaction_is_that_of_the_original() {
-        let read_write = Transaction::of(Kind::ReadWrite);
+        let read_write = Transaction::of(OltpScript::ReadWrite);
         let count = |reads: bool| -> u32 {
             read_write.groups().iter().filter(|(sql, _)| sql.is_read() == reads).map(|(_, count)| count).sum()
         };
         // Delete and insert form one group: 14 reads, 2 updates, 1 delete and 1 insert.
         assert_eq!((count(true), count(false)), (14, 3));
-        assert!(read_write.is_wrapped() && !Transaction::of(Kind::PointSelect).is_wrapped());
+        assert!(read_write.is_wrapped() && !Transaction::of(OltpScript::PointSelect).is_wrapped());
         assert_eq!(read_write.to_prepare().len(), 9);
     }
 

@@ -4,7 +4,7 @@
 use clients::sql::{Client, Dialect, Effect, SqlError, Statement, Type, Value};
 use load::dataset::{Distribution, Random, Sampler};
 
-use super::oltp::{Kind, Protocol, Transaction};
+use super::oltp::{OltpScript, Protocol, Transaction};
 
 /// The statement of one class on one connection.
 #[derive(Debug)]
@@ -77,7 +77,7 @@ pub(super) fn segment(
 /// The number of values of one statement.
 fn places(transaction: &Transaction) -> u32 {
     match transaction.kind {
-        Kind::SelectRandomRanges => 2 * transaction.number_of_ranges,
+        OltpScript::SelectRandomRanges => 2 * transaction.number_of_ranges,
         _ => transaction.random_points,
     }
 }
@@ -85,7 +85,7 @@ fn places(transaction: &Transaction) -> u32 {
 fn values(transaction: &Transaction, segment: &Sampler, random: &mut Random) -> Vec<i32> {
     let draw = |random: &mut Random| segment.sample(random) as i32;
     match transaction.kind {
-        Kind::SelectRandomRanges => (0..transaction.number_of_ranges)
+        OltpScript::SelectRandomRanges => (0..transaction.number_of_ranges)
             .flat_map(|_| {
                 let first = draw(random);
                 [first, first.saturating_add(transaction.delta as i32)]
@@ -95,9 +95,9 @@ fn values(transaction: &Transaction, segment: &Sampler, random: &mut Random) -> 
     }
 }
 
-fn statement(kind: Kind, values: &[String]) -> String {
+fn statement(kind: OltpScript, values: &[String]) -> String {
     match kind {
-        Kind::SelectRandomRanges => {
+        OltpScript::SelectRandomRanges => {
             let ranges: Vec<String> =
                 values.chunks(2).map(|pair| format!("k BETWEEN {} AND {}", pair[0], pair[1])).collect();
             format!("SELECT count(k) FROM sbtest1 WHERE {}", ranges.join(" OR "))
@@ -114,19 +114,19 @@ mod tests {
     fn statements_have_a_place_for_each_value() {
         let texts = |values: &[i32]| values.iter().map(i32::to_string).collect::<Vec<_>>();
         assert_eq!(
-            statement(Kind::SelectRandomPoints, &texts(&[4, 5, 6])),
+            statement(OltpScript::SelectRandomPoints, &texts(&[4, 5, 6])),
             "SELECT id, k, c, pad FROM sbtest1 WHERE k IN (4, 5, 6)"
         );
         assert_eq!(
-            statement(Kind::SelectRandomRanges, &texts(&[4, 9, 6, 11])),
+            statement(OltpScript::SelectRandomRanges, &texts(&[4, 9, 6, 11])),
             "SELECT count(k) FROM sbtest1 WHERE k BETWEEN 4 AND 9 OR k BETWEEN 6 AND 11"
         );
     }
 
     #[test]
     fn values_lie_in_the_part_of_the_connection() {
-        let points = Transaction::of(Kind::SelectRandomPoints);
-        let ranges = Transaction::of(Kind::SelectRandomRanges);
+        let points = Transaction::of(OltpScript::SelectRandomPoints);
+        let ranges = Transaction::of(OltpScript::SelectRandomRanges);
         let mut random = Random::new(3);
         for (number, part) in [(0, 0..=250), (1, 250..=500), (3, 750..=1_000), (4, 0..=250)] {
             let segment = segment(&Distribution::Uniform, 1_000, number, 4);

@@ -7,7 +7,7 @@ use clients::CancelHandle;
 use clients::sql::{Address, Client, SqlError, Statement, Value};
 use load::dataset::{Random, Sampler, UniqueShare, digits};
 
-use super::oltp::{Kind, Protocol, TablePer, Transaction};
+use super::oltp::{OltpScript, Protocol, TablePer, Transaction};
 use super::random::{RandomSelect, segment};
 use super::statement::{Sql, Values};
 use super::tables::{Tables, is_missing, last_id};
@@ -71,7 +71,7 @@ impl Session {
             pad: Vec::new(),
         };
         session.prepare(work)?;
-        if work.transactions.iter().all(|transaction| transaction.kind == Kind::BulkInsert) {
+        if work.transactions.iter().all(|transaction| transaction.kind == OltpScript::BulkInsert) {
             session.find_last_row(work)?;
         }
         Ok(session)
@@ -145,9 +145,9 @@ impl Session {
         let transaction = &work.transactions[class];
         let mut tally = Tally::default();
         let outcome = match transaction.kind {
-            Kind::Insert => self.insert(work, &mut tally),
-            Kind::BulkInsert => self.bulk_insert(work, &mut tally),
-            Kind::SelectRandomPoints | Kind::SelectRandomRanges => {
+            OltpScript::Insert => self.insert(work, &mut tally),
+            OltpScript::BulkInsert => self.bulk_insert(work, &mut tally),
+            OltpScript::SelectRandomPoints | OltpScript::SelectRandomRanges => {
                 self.random_select(transaction, class, &mut tally)
             }
             _ => self.transaction(work, transaction, &mut tally),

@@ -24,7 +24,7 @@ use load::{Error, Result};
 use super::Tcp;
 use super::ports::PortLimits;
 use super::sentences::Attempts;
-use super::test::{Kind, Test};
+use super::test::{Test, TestKind};
 use super::{sentences, test};
 use crate::Context;
 use crate::driver::{
@@ -102,8 +102,8 @@ impl TcpDriver {
             of.operations.iter().find(|known| known.name == test::CONNECT).map(|known| known.counts.clone())
         };
         match test.kind {
-            Kind::Qps => Vec::new(),
-            Kind::Cps => {
+            TestKind::Qps => Vec::new(),
+            TestKind::Cps => {
                 let Some(cps) = named("") else { return Vec::new() };
                 let connects = connects(cps).unwrap_or_default();
                 let attempts = Attempts::of(connects.completed, &cps.total.counts);
@@ -112,7 +112,7 @@ impl TcpDriver {
                 let rate = test.rate().map(|rate| (rate, due));
                 vec![sentences::per_second(&phase.name, rate, &connects, &attempts, cps.duration_s)]
             }
-            Kind::Maxconn => {
+            TestKind::Maxconn => {
                 let Some(open) = named("-open") else { return Vec::new() };
                 let established = connects(open).unwrap_or_default().completed;
                 let attempts = Attempts::of(established, &open.total.counts);
@@ -156,7 +156,7 @@ impl Driver for TcpDriver {
         PhaseCapabilities {
             connections: test.connections,
             segments: test.segments(phase, &self.scenario),
-            slice_ms: (test.kind != Kind::Maxconn).then_some(SLICE_MS_EVENTS),
+            slice_ms: (test.kind != TestKind::Maxconn).then_some(SLICE_MS_EVENTS),
             figures_each_second: true,
         }
     }
@@ -188,7 +188,7 @@ impl Driver for TcpDriver {
         let address = self.address.expect(NOT_OPEN);
         let plan = self.plan(phase, address, part)?;
         let test = self.test(phase);
-        if test.kind == Kind::Qps
+        if test.kind == TestKind::Qps
             && let Some(http) = test.http(&self.scenario, &self.url.host_port()).map_err(Error::Options)?
         {
             // A web server closes a connection after a number of requests. The HTTP driver opens it again.
@@ -199,7 +199,7 @@ impl Driver for TcpDriver {
         let (mut holding, mut last) = (false, Vec::new());
         let mut outcome = event::run(&tcp, &plan, shared, |event| {
             match event {
-                Event::Started { segment, .. } => holding = test.kind == Kind::Maxconn && segment == 1,
+                Event::Started { segment, .. } => holding = test.kind == TestKind::Maxconn && segment == 1,
                 Event::Second(_) if holding => last = self.memory_now(part),
                 _ => {}
             }

@@ -76,9 +76,9 @@ impl Attempts {
             let _ = write!(text, ", {} were due and never begun", self.not_begun);
         }
         match self.repeated {
-            (0, _) => text.push_str("; no SYN had to be sent again"),
+            (0, _) => text.push_str("; no SYN was sent again"),
             (syns, connects) => {
-                let _ = write!(text, "; {syns} SYNs of {connects} connects had to be sent again");
+                let _ = write!(text, "; {syns} SYNs of {connects} connects were sent again");
             }
         }
         text
@@ -195,7 +195,7 @@ mod tests {
         for part in [
             "151 connections were asked for: NOT reached. 79 were established",
             "1 refused, 2 reset, 8 timed out, 5 without a local port, 6 failed otherwise, 9 were due and never begun",
-            "7 SYNs of 3 connects had to be sent again",
+            "7 SYNs of 3 connects were sent again",
             "50 were not tried any more",
             "After 30 s 70 of them were still open. Of a sample of 1 asked then, 1 answered.",
         ] {
@@ -234,7 +234,7 @@ mod tests {
         let closed = per_second("s", None, &made, &none, 10.0);
         assert_eq!(
             closed,
-            "s: 2000.0 connections a second were established; 0 refused, 0 reset, 0 timed out; no SYN had to be sent again."
+            "s: 2000.0 connections a second were established; 0 refused, 0 reset, 0 timed out; no SYN was sent again."
         );
     }
 }

@@ -193,7 +193,7 @@ impl TargetOptions {
             );
         }
         if options.command.as_ref().is_some_and(|command| !command.contains("{data}")) {
-            return Err("target.command: write {data} where the directory of the server stands".to_owned());
+            return Err("target.command: write {data} in place of the directory of the server".to_owned());
         }
         if scenario.target.url.is_empty() && options != Self::default() {
             return Err(

@@ -10,12 +10,12 @@ pub(crate) struct Product {
     /// Name and version, as in "VictoriaMetrics 1.79.5"; `None` if it does not say it.
     pub(crate) name: Option<String>,
     /// How it is read.
-    pub(crate) kind: Kind,
+    pub(crate) kind: ServerKind,
 }
 
 /// A kind of server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ServerKind {
     /// VictoriaMetrics.
     Victoria,
     QuestDb,
@@ -33,14 +33,14 @@ impl Product {
     pub(crate) fn of(http: &Http) -> Result<Self> {
         let metrics = http.answer("/metrics")?;
         if let Some(version) = label(&metrics.text(), "vm_app_version", "short_version") {
-            return Ok(Self { name: Some(format!("VictoriaMetrics {version}")), kind: Kind::Victoria });
+            return Ok(Self { name: Some(format!("VictoriaMetrics {version}")), kind: ServerKind::Victoria });
         }
         let sql = http.get_if_there("/exec?query=select%20build()");
         if let Ok(Some(answer)) = sql
             && let Some(build) = answer["dataset"][0][0].as_str()
         {
             let version = build.split([':', ',']).nth(1).unwrap_or(build).trim().to_owned();
-            return Ok(Self { name: Some(version), kind: Kind::QuestDb });
+            return Ok(Self { name: Some(version), kind: ServerKind::QuestDb });
         }
         let ping = http.answer("/ping")?;
         let influx = ping.header("X-Influxdb-Version").to_owned();
@@ -54,7 +54,7 @@ impl Product {
                 .and_then(|answer| answer["version"].as_str().map(|version| format!("OpenTSDB {version}"))),
             (true, false) => None,
         };
-        Ok(Self { name, kind: Kind::Other { opentsdb: is_opentsdb, influx: !influx.is_empty() } })
+        Ok(Self { name, kind: ServerKind::Other { opentsdb: is_opentsdb, influx: !influx.is_empty() } })
     }
 }
 

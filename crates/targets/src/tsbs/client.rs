@@ -42,7 +42,7 @@ pub(super) struct Rows {
 pub(super) struct Session {
     http: HttpClient,
     random: Random,
-    /// The next request of a load. It is made beforehand, because its making is not the server's time.
+    /// The next request of a load. It is made in advance, because its making is not the server's time.
     body: Option<Body>,
     /// The latest answer, which is not checked yet.
     answer: Option<Vec<u8>>,

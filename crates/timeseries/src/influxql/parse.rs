@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::ast::{DataType, Expr, Op, Pattern, Statement};
 use super::duration;
 use super::limits::{NESTING_MAX, OPERATORS_MAX, QUERY_BYTES_MAX, REGEX_BYTES_MAX, STATEMENTS_MAX};
-use super::token::{Kind, Lexer, TextPosition, Token};
+use super::token::{Lexer, TextPosition, Token, TokenKind};
 
 /// A value for a `$name` in the text of a query.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,16 +28,16 @@ pub enum Param {
 }
 
 impl Param {
-    fn token(&self) -> (Kind, String) {
+    fn token(&self) -> (TokenKind, String) {
         match self {
-            Self::Str(text) => (Kind::String, text.clone()),
-            Self::Int(number) => (Kind::Integer, number.to_string()),
-            Self::Num(number) => (Kind::Number, format!("{number:?}")),
-            Self::Bool(value) => (Kind::Word(if *value { "TRUE" } else { "FALSE" }), String::new()),
-            Self::Regex(text) => (Kind::Regex, text.clone()),
-            Self::Ident(text) => (Kind::Ident, text.clone()),
-            Self::Duration(text) => (Kind::Duration, text.clone()),
-            Self::Bad(reason) => (Kind::BoundParam, reason.clone()),
+            Self::Str(text) => (TokenKind::String, text.clone()),
+            Self::Int(number) => (TokenKind::Integer, number.to_string()),
+            Self::Num(number) => (TokenKind::Number, format!("{number:?}")),
+            Self::Bool(value) => (TokenKind::Word(if *value { "TRUE" } else { "FALSE" }), String::new()),
+            Self::Regex(text) => (TokenKind::Regex, text.clone()),
+            Self::Ident(text) => (TokenKind::Ident, text.clone()),
+            Self::Duration(text) => (TokenKind::Duration, text.clone()),
+            Self::Bad(reason) => (TokenKind::BoundParam, reason.clone()),
         }
     }
 }
@@ -58,7 +58,7 @@ pub fn parse(text: &str, params: &HashMap<String, Param>) -> Result<Vec<Statemen
     let mut separated = true;
     loop {
         let token = parser.next();
-        if token.kind == Kind::Eof {
+        if token.kind == TokenKind::Eof {
             return Ok(statements);
         }
         if token.is(";") {
@@ -99,7 +99,7 @@ impl Parser<'_> {
     pub(super) fn raw(&mut self) -> Token {
         self.before = self.lexer;
         let mut token = self.lexer.next();
-        if token.kind == Kind::BoundParam
+        if token.kind == TokenKind::BoundParam
             && let Some(value) = self.params.get(&token.text[1..])
             && !matches!(value, Param::Bad(_))
         {
@@ -112,7 +112,7 @@ impl Parser<'_> {
     pub(super) fn next(&mut self) -> Token {
         loop {
             let token = self.raw();
-            if !matches!(token.kind, Kind::Space | Kind::Comment) {
+            if !matches!(token.kind, TokenKind::Space | TokenKind::Comment) {
                 return token;
             }
         }
@@ -142,14 +142,14 @@ impl Parser<'_> {
     }
 
     pub(super) fn skip_space(&mut self) {
-        if self.raw().kind != Kind::Space {
+        if self.raw().kind != TokenKind::Space {
             self.back();
         }
     }
 
     pub(super) fn ident(&mut self) -> Result<String, String> {
         let token = self.next();
-        if token.kind == Kind::Ident { Ok(token.text) } else { Err(found(&token, &["identifier"])) }
+        if token.kind == TokenKind::Ident { Ok(token.text) } else { Err(found(&token, &["identifier"])) }
     }
 
     /// The number after a word such as LIMIT; 0 if the word is not next.
@@ -159,7 +159,7 @@ impl Parser<'_> {
         }
         let token = self.next();
         match token.kind {
-            Kind::Integer => Ok(token.text.parse().unwrap_or(usize::MAX)),
+            TokenKind::Integer => Ok(token.text.parse().unwrap_or(usize::MAX)),
             _ => Err(found(&token, &["integer"])),
         }
     }
@@ -168,8 +168,8 @@ impl Parser<'_> {
     pub(super) fn duration(&mut self) -> Result<i64, String> {
         let token = self.next();
         match token.kind {
-            Kind::Duration => duration::parse(&token.text).map_err(|reason| reason + &at(token.place)),
-            Kind::Word("INF") => Ok(0),
+            TokenKind::Duration => duration::parse(&token.text).map_err(|reason| reason + &at(token.place)),
+            TokenKind::Word("INF") => Ok(0),
             _ => Err(found(&token, &["duration"])),
         }
     }
@@ -214,7 +214,7 @@ impl Parser<'_> {
             Some('$') => {
                 self.lexer = ahead;
                 let token = self.raw();
-                if token.kind != Kind::Regex {
+                if token.kind != TokenKind::Regex {
                     self.back();
                     return Ok(None);
                 }
@@ -226,7 +226,7 @@ impl Parser<'_> {
             }
         };
         match token.kind {
-            Kind::Regex => pattern(&token).map(Some),
+            TokenKind::Regex => pattern(&token).map(Some),
             _ => Err(format!("bad regex: {}{}", token.text, at(token.place))),
         }
     }
@@ -275,12 +275,12 @@ impl Parser<'_> {
     fn unary(&mut self) -> Result<Expr, String> {
         let token = self.next();
         match token.kind {
-            Kind::Mark("(") => {
+            TokenKind::Mark("(") => {
                 let inner = self.expr()?;
                 self.expect(")")?;
                 Ok(Expr::Paren(Box::new(inner)))
             }
-            Kind::Ident => {
+            TokenKind::Ident => {
                 let start = self.before;
                 if self.raw().is("(") {
                     return self.call(&token.text);
@@ -288,17 +288,17 @@ impl Parser<'_> {
                 self.lexer = start;
                 self.reference()
             }
-            Kind::Word("DISTINCT") => self.distinct(),
-            Kind::String => Ok(Expr::Str(token.text)),
-            Kind::Number => number(&token),
-            Kind::Integer => integer(&token),
-            Kind::Word("TRUE") => Ok(Expr::Bool(true)),
-            Kind::Word("FALSE") => Ok(Expr::Bool(false)),
-            Kind::Duration => duration::parse(&token.text).map(Expr::Dur),
-            Kind::Mark("*") => self.wildcard(),
-            Kind::Regex => pattern(&token).map(Expr::Regex),
-            Kind::BoundParam => Err(self.unbound(&token.text[1..])),
-            Kind::Mark(sign @ ("+" | "-")) => self.nested(|parser| parser.signed(sign == "-")),
+            TokenKind::Word("DISTINCT") => self.distinct(),
+            TokenKind::String => Ok(Expr::Str(token.text)),
+            TokenKind::Number => number(&token),
+            TokenKind::Integer => integer(&token),
+            TokenKind::Word("TRUE") => Ok(Expr::Bool(true)),
+            TokenKind::Word("FALSE") => Ok(Expr::Bool(false)),
+            TokenKind::Duration => duration::parse(&token.text).map(Expr::Dur),
+            TokenKind::Mark("*") => self.wildcard(),
+            TokenKind::Regex => pattern(&token).map(Expr::Regex),
+            TokenKind::BoundParam => Err(self.unbound(&token.text[1..])),
+            TokenKind::Mark(sign @ ("+" | "-")) => self.nested(|parser| parser.signed(sign == "-")),
             _ => Err(found(&token, &["identifier", "string", "number", "bool"])),
         }
     }
@@ -314,8 +314,8 @@ impl Parser<'_> {
     fn distinct(&mut self) -> Result<Expr, String> {
         let token = self.raw();
         match token.kind {
-            Kind::Mark("(") => self.call("distinct"),
-            Kind::Space => Ok(Expr::Distinct(self.ident()?)),
+            TokenKind::Mark("(") => self.call("distinct"),
+            TokenKind::Space => Ok(Expr::Distinct(self.ident()?)),
             _ => Err(found(&token, &["(", "identifier"])),
         }
     }
@@ -327,8 +327,8 @@ impl Parser<'_> {
         }
         let token = self.raw();
         match token.kind {
-            Kind::Word("FIELD") => Ok(Expr::Wildcard(DataType::AnyField)),
-            Kind::Word("TAG") => Ok(Expr::Wildcard(DataType::Tag)),
+            TokenKind::Word("FIELD") => Ok(Expr::Wildcard(DataType::AnyField)),
+            TokenKind::Word("TAG") => Ok(Expr::Wildcard(DataType::Tag)),
             _ => Err(found(&token, &["field", "tag"])),
         }
     }
@@ -337,7 +337,11 @@ impl Parser<'_> {
         let token = self.next();
         if !matches!(
             token.kind,
-            Kind::Number | Kind::Integer | Kind::Duration | Kind::Mark("(") | Kind::Ident
+            TokenKind::Number
+                | TokenKind::Integer
+                | TokenKind::Duration
+                | TokenKind::Mark("(")
+                | TokenKind::Ident
         ) {
             return Err(found(&token, &["identifier", "number", "duration", "("]));
         }
@@ -391,14 +395,14 @@ impl Parser<'_> {
         let token = self.raw();
         let lower = token.text.to_ascii_lowercase();
         let kind = match (token.kind, lower.as_str()) {
-            (Kind::Ident, "float") => DataType::Float,
-            (Kind::Ident, "integer") => DataType::Integer,
-            (Kind::Ident, "unsigned") => DataType::Unsigned,
-            (Kind::Ident, "string") => DataType::String,
-            (Kind::Ident, "boolean") => DataType::Boolean,
-            (Kind::Word("FIELD"), _) => DataType::AnyField,
-            (Kind::Word("TAG"), _) => DataType::Tag,
-            (Kind::Ident, _) => {
+            (TokenKind::Ident, "float") => DataType::Float,
+            (TokenKind::Ident, "integer") => DataType::Integer,
+            (TokenKind::Ident, "unsigned") => DataType::Unsigned,
+            (TokenKind::Ident, "string") => DataType::String,
+            (TokenKind::Ident, "boolean") => DataType::Boolean,
+            (TokenKind::Word("FIELD"), _) => DataType::AnyField,
+            (TokenKind::Word("TAG"), _) => DataType::Tag,
+            (TokenKind::Ident, _) => {
                 return Err(found(
                     &token,
                     &["float", "integer", "unsigned", "string", "boolean", "field", "tag"],

@@ -2,7 +2,7 @@
 
 use super::ast::{Expr, Field, Fill, From, Measurement, Op, Select, Target};
 use super::parse::{Parser, at, found};
-use super::token::Kind;
+use super::token::TokenKind;
 
 impl Parser<'_> {
     /// A SELECT statement after its first word.
@@ -156,7 +156,7 @@ impl Parser<'_> {
     fn next_is(&mut self, name: &str) -> bool {
         let token = self.next();
         self.back();
-        token.kind == Kind::Ident && token.text.eq_ignore_ascii_case(name)
+        token.kind == TokenKind::Ident && token.text.eq_ignore_ascii_case(name)
     }
 
     fn fill(&mut self) -> Result<Fill, String> {
@@ -186,9 +186,9 @@ impl Parser<'_> {
         self.expect("BY")?;
         let token = self.next();
         let ascending = match token.kind {
-            Kind::Word("ASC") => true,
-            Kind::Word("DESC") => false,
-            Kind::Ident => {
+            TokenKind::Word("ASC") => true,
+            TokenKind::Word("DESC") => false,
+            TokenKind::Ident => {
                 let ascending = !self.take("DESC");
                 if ascending {
                     self.take("ASC");

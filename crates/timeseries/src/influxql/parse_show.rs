@@ -2,7 +2,7 @@
 
 use super::ast::{Keys, Listing, Measurement, RetentionPolicy, Show, Statement};
 use super::parse::{Parser, at, found};
-use super::token::{Kind, Token};
+use super::token::{Token, TokenKind};
 
 const STATEMENTS: [&str; 11] =
     ["SELECT", "DELETE", "SHOW", "CREATE", "DROP", "EXPLAIN", "GRANT", "REVOKE", "ALTER", "SET", "KILL"];
@@ -74,11 +74,11 @@ impl Parser<'_> {
         loop {
             let token: Token = self.next();
             match token.kind {
-                Kind::Eof | Kind::Mark(";") => {
+                TokenKind::Eof | TokenKind::Mark(";") => {
                     self.back();
                     return Ok(Statement::Refused(what));
                 }
-                Kind::BadString => return Err(found(&token, &["string"])),
+                TokenKind::BadString => return Err(found(&token, &["string"])),
                 _ => {}
             }
         }
@@ -118,7 +118,7 @@ impl Parser<'_> {
 
     fn positive(&mut self) -> Result<(), String> {
         let token = self.next();
-        if token.kind != Kind::Integer {
+        if token.kind != TokenKind::Integer {
             return Err(found(&token, &["integer"]));
         }
         match token.text.parse::<i64>() {
@@ -155,13 +155,13 @@ impl Parser<'_> {
         loop {
             let token = self.next();
             match token.kind {
-                Kind::Word("DURATION") => policy.duration = Some(self.duration()?),
-                Kind::Word("REPLICATION") => self.positive()?,
-                Kind::Word("SHARD") => {
+                TokenKind::Word("DURATION") => policy.duration = Some(self.duration()?),
+                TokenKind::Word("REPLICATION") => self.positive()?,
+                TokenKind::Word("SHARD") => {
                     self.expect("DURATION")?;
                     self.duration()?;
                 }
-                Kind::Word("DEFAULT") => {}
+                TokenKind::Word("DEFAULT") => {}
                 _ => {
                     self.back();
                     return Ok(Statement::RetentionPolicy(policy));
@@ -251,7 +251,7 @@ impl Parser<'_> {
     fn module(&mut self, listing: Listing) -> Result<Show, String> {
         if self.take("FOR") {
             let token = self.next();
-            if token.kind != Kind::String {
+            if token.kind != TokenKind::String {
                 return Err(found(&token, &["string"]));
             }
         }
@@ -347,7 +347,7 @@ impl Parser<'_> {
         self.expect("KEY")?;
         let token = self.next();
         match token.kind {
-            Kind::Word("IN") => {
+            TokenKind::Word("IN") => {
                 self.expect("(")?;
                 let mut names = vec![self.ident()?];
                 while self.take(",") {
@@ -356,9 +356,9 @@ impl Parser<'_> {
                 self.expect(")")?;
                 Ok(Keys::OneOf(names))
             }
-            Kind::Mark("=") => self.ident().map(Keys::Is),
-            Kind::Mark("!=") => self.ident().map(Keys::IsNot),
-            Kind::Mark(mark @ ("=~" | "!~")) => match self.regex()? {
+            TokenKind::Mark("=") => self.ident().map(Keys::Is),
+            TokenKind::Mark("!=") => self.ident().map(Keys::IsNot),
+            TokenKind::Mark(mark @ ("=~" | "!~")) => match self.regex()? {
                 Some(pattern) if mark == "=~" => Ok(Keys::Matches(pattern)),
                 Some(pattern) => Ok(Keys::MatchesNot(pattern)),
                 None => Err(found(&self.next(), &["regex"])),

@@ -11,7 +11,7 @@ pub(super) struct TextPosition {
 
 /// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum TokenKind {
     Illegal,
     Eof,
     Space,
@@ -35,7 +35,7 @@ pub(super) enum Kind {
 /// A token and its text. Keywords and marks have no text.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Token {
-    pub kind: Kind,
+    pub kind: TokenKind,
     pub text: String,
     pub place: TextPosition,
 }
@@ -47,26 +47,26 @@ impl Token {
             return &self.text;
         }
         match self.kind {
-            Kind::Mark(text) | Kind::Word(text) => text,
-            Kind::Eof => "EOF",
-            Kind::Space => "WS",
-            Kind::Comment => "COMMENT",
-            Kind::Ident => "IDENT",
-            Kind::BoundParam => "BOUNDPARAM",
-            Kind::Number => "NUMBER",
-            Kind::Integer => "INTEGER",
-            Kind::Duration => "DURATIONVAL",
-            Kind::String => "STRING",
-            Kind::BadString => "BADSTRING",
-            Kind::BadEscape => "BADESCAPE",
-            Kind::Regex => "REGEX",
-            Kind::BadRegex => "BADREGEX",
-            Kind::Illegal => "ILLEGAL",
+            TokenKind::Mark(text) | TokenKind::Word(text) => text,
+            TokenKind::Eof => "EOF",
+            TokenKind::Space => "WS",
+            TokenKind::Comment => "COMMENT",
+            TokenKind::Ident => "IDENT",
+            TokenKind::BoundParam => "BOUNDPARAM",
+            TokenKind::Number => "NUMBER",
+            TokenKind::Integer => "INTEGER",
+            TokenKind::Duration => "DURATIONVAL",
+            TokenKind::String => "STRING",
+            TokenKind::BadString => "BADSTRING",
+            TokenKind::BadEscape => "BADESCAPE",
+            TokenKind::Regex => "REGEX",
+            TokenKind::BadRegex => "BADREGEX",
+            TokenKind::Illegal => "ILLEGAL",
         }
     }
 
     pub(super) fn is(&self, text: &str) -> bool {
-        matches!(self.kind, Kind::Mark(own) | Kind::Word(own) if own == text)
+        matches!(self.kind, TokenKind::Mark(own) | TokenKind::Word(own) if own == text)
     }
 }
 
@@ -152,14 +152,14 @@ const KEYWORDS: &[&str] = &[
 ];
 
 /// The keyword that a word is, in any case of its letters.
-pub(super) fn keyword(word: &str) -> Option<Kind> {
+pub(super) fn keyword(word: &str) -> Option<TokenKind> {
     if word.eq_ignore_ascii_case("true") {
-        return Some(Kind::Word("TRUE"));
+        return Some(TokenKind::Word("TRUE"));
     }
     if word.eq_ignore_ascii_case("false") {
-        return Some(Kind::Word("FALSE"));
+        return Some(TokenKind::Word("FALSE"));
     }
-    KEYWORDS.iter().find(|keyword| keyword.eq_ignore_ascii_case(word)).map(|keyword| Kind::Word(keyword))
+    KEYWORDS.iter().find(|keyword| keyword.eq_ignore_ascii_case(word)).map(|keyword| TokenKind::Word(keyword))
 }
 
 /// Reads tokens from a text. It is cheap to copy: a copy is a place to go back to.
@@ -206,31 +206,31 @@ impl<'a> Lexer<'a> {
         let (kind, text) = self.scan();
         // InfluxDB counts the end of a text behind a word one character further, and a text without its closing quote one less.
         match kind {
-            Kind::Eof if self.after_word => place.column += 1,
-            Kind::BadString => place.column = place.column.saturating_sub(1),
+            TokenKind::Eof if self.after_word => place.column += 1,
+            TokenKind::BadString => place.column = place.column.saturating_sub(1),
             _ => {}
         }
         self.after_word = word;
         Token { kind, text, place }
     }
 
-    fn scan(&mut self) -> (Kind, String) {
+    fn scan(&mut self) -> (TokenKind, String) {
         let mut text = String::new();
-        let Some(first) = self.peek() else { return (Kind::Eof, text) };
+        let Some(first) = self.peek() else { return (TokenKind::Eof, text) };
         match first {
             ' ' | '\t' | '\n' | '\r' => {
                 self.take_while(&mut text, |next| matches!(next, ' ' | '\t' | '\n' | '\r'));
-                (Kind::Space, text)
+                (TokenKind::Space, text)
             }
-            '"' => self.quoted('"', Kind::Ident),
-            '\'' => self.quoted('\'', Kind::String),
+            '"' => self.quoted('"', TokenKind::Ident),
+            '\'' => self.quoted('\'', TokenKind::String),
             '$' => {
                 self.bump();
                 let (kind, name) = match self.peek() {
-                    Some('"') => self.quoted('"', Kind::BoundParam),
+                    Some('"') => self.quoted('"', TokenKind::BoundParam),
                     _ => {
                         self.take_while(&mut text, is_word);
-                        (Kind::BoundParam, text)
+                        (TokenKind::BoundParam, text)
                     }
                 };
                 (kind, format!("${name}"))
@@ -239,7 +239,7 @@ impl<'a> Lexer<'a> {
                 self.take_while(&mut text, is_word);
                 match keyword(&text) {
                     Some(word) => (word, String::new()),
-                    None => (Kind::Ident, text),
+                    None => (TokenKind::Ident, text),
                 }
             }
             _ if first.is_ascii_digit() => self.number(),
@@ -248,10 +248,10 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    fn mark(&mut self, first: char) -> (Kind, String) {
+    fn mark(&mut self, first: char) -> (TokenKind, String) {
         if self.rest.starts_with("--") {
             while self.bump().is_some_and(|next| next != '\n') {}
-            return (Kind::Comment, String::new());
+            return (TokenKind::Comment, String::new());
         }
         if self.rest.starts_with("/*") {
             return match self.rest[2..].find("*/") {
@@ -260,11 +260,11 @@ impl<'a> Lexer<'a> {
                     while self.rest.len() > end {
                         self.bump();
                     }
-                    (Kind::Comment, String::new())
+                    (TokenKind::Comment, String::new())
                 }
                 None => {
                     while self.bump().is_some() {}
-                    (Kind::Illegal, String::new())
+                    (TokenKind::Illegal, String::new())
                 }
             };
         }
@@ -275,44 +275,44 @@ impl<'a> Lexer<'a> {
         let mark = MARKS.iter().find(|mark| self.rest.starts_with(**mark)).copied().unwrap_or("");
         if mark.is_empty() {
             self.bump();
-            return (Kind::Illegal, first.to_string());
+            return (TokenKind::Illegal, first.to_string());
         }
         for _ in 0..mark.len() {
             self.bump();
         }
-        (Kind::Mark(if mark == "<>" { "!=" } else { mark }), String::new())
+        (TokenKind::Mark(if mark == "<>" { "!=" } else { mark }), String::new())
     }
 
-    fn number(&mut self) -> (Kind, String) {
+    fn number(&mut self) -> (TokenKind, String) {
         let mut text = String::new();
         self.take_while(&mut text, |next| next.is_ascii_digit());
         if self.peek() == Some('.') && self.rest[1..].starts_with(|next: char| next.is_ascii_digit()) {
             text.push('.');
             self.bump();
             self.take_while(&mut text, |next| next.is_ascii_digit());
-            return (Kind::Number, text);
+            return (TokenKind::Number, text);
         }
         if self.peek() == Some('.') && !text.is_empty() {
             text.push('.');
             self.bump();
-            return (Kind::Number, text);
+            return (TokenKind::Number, text);
         }
         if !self.peek().is_some_and(|next| next.is_ascii_alphabetic() || next == 'µ') {
-            return (Kind::Integer, text);
+            return (TokenKind::Integer, text);
         }
         self.take_while(&mut text, |next| next.is_ascii_alphanumeric() || next == 'µ');
-        (Kind::Duration, text)
+        (TokenKind::Duration, text)
     }
 
-    fn quoted(&mut self, quote: char, kind: Kind) -> (Kind, String) {
+    fn quoted(&mut self, quote: char, kind: TokenKind) -> (TokenKind, String) {
         self.bump();
         let mut text = String::new();
         loop {
             match self.peek() {
-                None => return (Kind::BadString, text),
+                None => return (TokenKind::BadString, text),
                 Some('\n') => {
                     self.bump();
-                    return (Kind::BadString, text);
+                    return (TokenKind::BadString, text);
                 }
                 Some('\\') => {
                     self.bump();
@@ -320,8 +320,8 @@ impl<'a> Lexer<'a> {
                     match escaped {
                         Some('n') => text.push('\n'),
                         Some(same @ ('\\' | '"' | '\'')) => text.push(same),
-                        Some(other) => return (Kind::BadEscape, format!("\\{other}")),
-                        None => return (Kind::BadString, text),
+                        Some(other) => return (TokenKind::BadEscape, format!("\\{other}")),
+                        None => return (TokenKind::BadString, text),
                     }
                 }
                 Some(next) => {
@@ -342,8 +342,8 @@ impl<'a> Lexer<'a> {
         let mut text = String::new();
         let kind = loop {
             match self.bump() {
-                None | Some('\n') => break Kind::BadRegex,
-                Some('/') => break Kind::Regex,
+                None | Some('\n') => break TokenKind::BadRegex,
+                Some('/') => break TokenKind::Regex,
                 Some('\\') if self.peek() == Some('/') => {
                     self.bump();
                     text.push('/');
@@ -351,7 +351,7 @@ impl<'a> Lexer<'a> {
                 Some('\\') => {
                     text.push('\\');
                     match self.bump() {
-                        None | Some('\n') => break Kind::BadRegex,
+                        None | Some('\n') => break TokenKind::BadRegex,
                         Some(next) => text.push(next),
                     }
                 }

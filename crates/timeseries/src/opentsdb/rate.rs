@@ -11,7 +11,7 @@ pub struct RateOptions {
     pub counter_max: i64,
     /// A rate above this, after a counter wrapped around, becomes 0; 0 switches this off.
     pub reset_value: i64,
-    /// A counter that became smaller gives no rate for that time.
+    /// A counter that became smaller has no rate for that time.
     pub drop_resets: bool,
 }
 

@@ -81,7 +81,7 @@ pub enum Source {
     Bundle(PathBuf),
 }
 
-/// The file as it stands.
+/// The file, unchanged.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Raw {

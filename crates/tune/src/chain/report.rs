@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_in_the_order_of_the_chain_and_the_narrowest_stands_below() {
+    fn the_table_is_in_the_order_of_the_chain_and_the_narrowest_is_below() {
         let report = ChainReport::new(vec![
             layer("gateway", 41_000.0, 43_000.0, 1.0),
             layer("database", 123.0, 131.0, 0.01),

@@ -8,14 +8,14 @@ use super::error::ExpressionError;
 use super::evaluate::{Scope, evaluate};
 use super::parse::parse;
 use super::syntax::{Node, Term};
-use crate::value::{Kind, Value};
+use crate::value::{Value, ValueKind};
 
 /// An expression whose names and kinds are checked. Its evaluation cannot fail; it can lack values.
 #[derive(Debug, Clone)]
 pub struct Expression {
     text: String,
     root: Node,
-    kind: Kind,
+    kind: ValueKind,
 }
 
 impl Expression {
@@ -27,11 +27,11 @@ impl Expression {
     }
 
     /// The kind of its value.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ValueKind {
         self.kind
     }
 
-    /// The names that it reads. Names that stand only in `known()` are not among them.
+    /// The names that it reads. Names that are only in `known()` are not among them.
     pub fn names(&self) -> BTreeSet<&str> {
         let mut names = BTreeSet::new();
         self.root.walk(&mut |node| {

@@ -3,16 +3,16 @@
 use std::collections::BTreeSet;
 
 use super::{Declarations, Expression, Increase, Scope};
-use crate::value::{Kind, Value};
+use crate::value::{Value, ValueKind};
 
 struct Names;
 
 impl Declarations for Names {
-    fn kind(&self, name: &str) -> Option<Kind> {
+    fn kind(&self, name: &str) -> Option<ValueKind> {
         Some(match name {
-            "cores" | "memory" | "absent" | "net.core.somaxconn" | "tcp-backlog" => Kind::Number,
-            "format" | "unread" => Kind::Text,
-            "enabled" | "unset" => Kind::Boolean,
+            "cores" | "memory" | "absent" | "net.core.somaxconn" | "tcp-backlog" => ValueKind::Number,
+            "format" | "unread" => ValueKind::Text,
+            "enabled" | "unset" => ValueKind::Boolean,
             _ => return None,
         })
     }
@@ -159,7 +159,7 @@ fn deep_nesting_is_an_error() {
 fn the_names_of_an_expression_are_those_whose_values_it_needs() {
     let expression = Expression::new("cores > 1 and known(absent) and rate(reads) > 2", &Names).unwrap();
     assert_eq!(expression.names(), BTreeSet::from(["cores", "reads"]));
-    assert_eq!(expression.kind(), Kind::Boolean);
+    assert_eq!(expression.kind(), ValueKind::Boolean);
     assert_eq!(expression.to_string(), "cores > 1 and known(absent) and rate(reads) > 2");
 }
 

@@ -1,14 +1,14 @@
 //! Converts texts of servers into values.
 
 use crate::unit::Unit;
-use crate::value::{Kind, Value};
+use crate::value::{Value, ValueKind};
 
 /// The value of a setting in the unit of its parameter. `None` if the text is not of its kind.
 pub(crate) fn setting(text: &str, unit: Unit) -> Option<Value> {
     match unit.kind() {
-        Kind::Text => Some(Value::Text(text.to_owned())),
-        Kind::Number => number(text).map(Value::Number),
-        Kind::Boolean => match text.to_ascii_lowercase().as_str() {
+        ValueKind::Text => Some(Value::Text(text.to_owned())),
+        ValueKind::Number => number(text).map(Value::Number),
+        ValueKind::Boolean => match text.to_ascii_lowercase().as_str() {
             "on" | "yes" | "true" | "1" => Some(Value::Boolean(true)),
             "off" | "no" | "false" | "0" => Some(Value::Boolean(false)),
             _ => None,

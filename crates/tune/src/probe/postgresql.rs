@@ -13,7 +13,7 @@ use crate::observation::{Group, Hidden};
 use crate::rules::Product;
 use crate::statement::Statement;
 use crate::unit::Unit;
-use crate::value::{Kind, Value};
+use crate::value::{Value, ValueKind};
 
 const EXPECTED: &str = "PostgreSQL";
 const SETTINGS: &str = "SELECT name, setting, unit, sourcefile FROM pg_settings";
@@ -230,7 +230,7 @@ fn fork(version: &str) -> Option<&'static str> {
 
 /// A setting in the unit of its parameter. `unit` is that of `pg_settings`, such as `8kB` or `ms`.
 fn converted(text: &str, unit: Option<&str>, to: Unit) -> Option<Value> {
-    if to.kind() != Kind::Number {
+    if to.kind() != ValueKind::Number {
         return super::convert::setting(text, to);
     }
     let value = number(text)?;

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_with_statements_takes_no_commands() {
+    fn a_rule_with_statements_accepts_no_commands() {
         let observation = observation("redis", "7.0.15", &[("appendfsync", "everysec".into())]);
         let way = |commands| way_of(("redis", &observation), "redis-appendfsync", Some("no"), &commands);
         assert!(matches!(

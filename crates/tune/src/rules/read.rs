@@ -8,7 +8,7 @@ use super::read_change::{Setters, change};
 use super::rule::{CURRENT, Parameter, Product, Ranges, Risk, RiskKind, Rule, RuleNames};
 use crate::expression::Expression;
 use crate::unit::Unit;
-use crate::value::Kind;
+use crate::value::ValueKind;
 
 impl Product {
     /// Reads the file of a product. `facts` is the text of the file with the facts that all products share.
@@ -89,7 +89,7 @@ fn rule(product: &Product, setters: &Setters, raw: RawRule) -> Result<Rule, Rule
         Expression::new(text, &names).map_err(|fault| error(format!("{field}, {fault}: {text}")))
     };
     let when = compile("when", &raw.when)?;
-    if when.kind() != Kind::Boolean {
+    if when.kind() != ValueKind::Boolean {
         return Err(error(format!("when: the condition is {}", when.kind())));
     }
     let suggest = raw.suggest.as_deref().map(|text| compile("suggest", text)).transpose()?;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::change::Change;
 use crate::expression::{Declarations, Expression};
 use crate::unit::Unit;
-use crate::value::Kind;
+use crate::value::ValueKind;
 use crate::version::{Version, VersionRange};
 
 /// Ranges of versions by variant.
@@ -228,7 +228,7 @@ pub(super) struct RuleNames<'a> {
 }
 
 impl Declarations for RuleNames<'_> {
-    fn kind(&self, name: &str) -> Option<Kind> {
+    fn kind(&self, name: &str) -> Option<ValueKind> {
         let name = if name == CURRENT { self.parameter } else { name };
         let parameter = self.product.parameters.get(name).map(|parameter| parameter.unit);
         parameter.or_else(|| self.product.facts.get(name).map(|(unit, _)| *unit)).map(Unit::kind)

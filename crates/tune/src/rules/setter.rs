@@ -64,7 +64,7 @@ impl Manual {
             Self::Service => "What starts the process (a shell, a login, a service manager) sets this limit.",
             Self::Console => "The console of the provider has this setting.",
             Self::Client => "The program of the client has this setting.",
-            Self::Data => "The data has to be written again, or a new installation is needed.",
+            Self::Data => "The data must be written again, or a new installation is needed.",
             Self::Tool => {
                 "Another program makes this change, such as nodetool, cqlsh, the shell of HBase or cpupower."
             }

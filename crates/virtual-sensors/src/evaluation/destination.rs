@@ -7,7 +7,7 @@ use hub::Error;
 use hub::caller::Caller;
 use hub::registry::{Device, NewDevice, Profile, ProfileFields};
 use model::SeriesId;
-use sensors::virtual_sensors::plan::{Extent, External, SourceId};
+use sensors::virtual_sensors::plan::{Extent, ExternalWrapper, SourceId};
 use store::StoreError;
 
 use crate::files::Candidate;
@@ -63,7 +63,7 @@ pub(super) fn external_sources(
 ) -> Result<Vec<Arc<ExternalSource>>, String> {
     let profile = input_profile(&candidate.plan.name);
     let caller = Caller::local(host.registry().default_tenant());
-    let of = |(id, external): (SourceId, &External)| {
+    let of = |(id, external): (SourceId, &ExternalWrapper)| {
         let name = input_device(&candidate.plan, id);
         let device = match host.registry().device_by_name(caller.tenant(), &name) {
             Some(device) if device.profile.name == profile => device,

@@ -1,4 +1,4 @@
-//! The turns of the thread that evaluates virtual sensors.
+//! The passes of the thread that evaluates virtual sensors.
 //!
 //! Invariants:
 //! 1. Rows are evaluated only after they are durable; what is made of rows that the store gives is appended only after they are.
@@ -42,7 +42,7 @@ pub(crate) struct Engine {
     pub(super) running: Vec<Running>,
     /// The places of the sensors by what they read.
     pub(super) readers: Readers,
-    /// The places of the sensors that have taken rows in this turn.
+    /// The places of the sensors that have taken rows in this pass.
     took: Vec<usize>,
     /// Whether a sensor has taken a row since the engine looked for news to show.
     has_taken: bool,
@@ -99,7 +99,7 @@ impl Engine {
     fn run(&mut self, host: &Weak<Host>) -> Result<(), ThreadEnd> {
         loop {
             let Some(host_now) = host.upgrade() else { return Ok(()) };
-            self.turn(&host_now)?;
+            self.pass(&host_now)?;
             if self.shared.tap.is_stopped() {
                 // The next start has little to evaluate again.
                 return self.checkpoint(&host_now);
@@ -109,7 +109,7 @@ impl Engine {
         }
     }
 
-    fn turn(&mut self, host: &Host) -> Result<(), ThreadEnd> {
+    fn pass(&mut self, host: &Host) -> Result<(), ThreadEnd> {
         if is_due(self.looked_at, DIRECTORY_INTERVAL) {
             self.look(host)?;
             self.looked_at = Some(Instant::now());
@@ -120,7 +120,7 @@ impl Engine {
             self.read_again(host, *series)?;
         }
         self.flush_taken(host)?;
-        // With many sensors a look at each of them is too much work for every turn.
+        // With many sensors a look at each of them is too much work for every pass.
         if is_due(self.ticked, TICK_INTERVAL) {
             self.tick(host)?;
         }
@@ -138,7 +138,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Appends what the sensors have made that have taken rows in this turn.
+    /// Appends what the sensors have made that have taken rows in this pass.
     fn flush_taken(&mut self, host: &Host) -> Result<(), ThreadEnd> {
         self.took.sort_unstable();
         self.took.dedup();

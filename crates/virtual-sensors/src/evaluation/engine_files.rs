@@ -93,7 +93,7 @@ impl Engine {
             if let Some(reason) = problem.as_ref().filter(|problem| Some(*problem) != state.problem.as_ref())
             {
                 let then = if runs.contains(file.as_str()) {
-                    "the sensor goes on as it was"
+                    "the sensor continues as it was"
                 } else {
                     "the sensor does not run"
                 };

@@ -49,7 +49,7 @@ impl SensorRecord {
         match serde_json::from_slice(&bytes) {
             Ok(record) => Ok(Some(record)),
             Err(error) => {
-                tracing::warn!(sensor = name, %error, "the record of a virtual sensor cannot be read; it begins anew");
+                tracing::warn!(sensor = name, %error, "the record of a virtual sensor cannot be read; it begins again");
                 Ok(None)
             }
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use model::name::{check_key, check_tag_value};
 use sensors::virtual_sensors::descriptor::{Descriptor, Located};
-use sensors::virtual_sensors::plan::{Class, External, Plan, Wrapper};
+use sensors::virtual_sensors::plan::{Class, ExternalWrapper, Plan, Wrapper};
 use sensors::virtual_sensors::{Fault, FaultKind, Faults};
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -83,7 +83,7 @@ fn check(descriptor: &Descriptor, plan: &Plan) -> Result<(), Fault> {
     let streams = descriptor.streams.iter().flat_map(|stream| &stream.sources);
     for (source, (id, planned)) in streams.zip(plan.sources()) {
         let Some(external) = planned.wrapper.external() else { continue };
-        if matches!(external, External::Csv(file) if file.columns.is_empty()) {
+        if matches!(external, ExternalWrapper::Csv(file) if file.columns.is_empty()) {
             let reason = "wrapper csv needs the predicate \"fields\" in the server: the names of the columns";
             return invalid(&source.alias, reason.to_owned());
         }

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_in_two_files_is_refused_and_one_that_runs_goes_on() {
+    fn a_name_in_two_files_is_refused_and_one_that_runs_continues() {
         let reason = "a.xml and b.toml have the same sensor \"one\"; give each its own name";
         assert_eq!(
             refused(&[("a.xml", "one", &[], false), ("b.toml", "one", &[], false)]),

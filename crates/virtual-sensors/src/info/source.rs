@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use hub::registry::Device;
-use sensors::virtual_sensors::plan::{External, SourceId};
+use sensors::virtual_sensors::plan::{ExternalWrapper, SourceId};
 use uuid::Uuid;
 
 use crate::files::Candidate;
@@ -22,7 +22,7 @@ pub struct ExternalSource {
     /// The alias of the source.
     pub alias: String,
     /// Where the elements come from.
-    pub external: External,
+    pub external: ExternalWrapper,
     /// The fields that the sensor reads, in lower case, without `timed`.
     pub fields: Vec<String>,
     /// The device whose rows are the elements.
@@ -82,7 +82,7 @@ impl ExternalSource {
 
 impl Candidate {
     /// The sources whose elements come from outside.
-    pub(crate) fn external(&self) -> impl Iterator<Item = (SourceId, &External)> {
+    pub(crate) fn external(&self) -> impl Iterator<Item = (SourceId, &ExternalWrapper)> {
         self.plan.sources().filter_map(|(id, source)| Some((id, source.wrapper.external()?)))
     }
 
@@ -94,7 +94,7 @@ impl Candidate {
     /// A source with its device.
     pub(crate) fn external_source(
         &self,
-        (id, external): (SourceId, &External),
+        (id, external): (SourceId, &ExternalWrapper),
         device: Arc<Device>,
     ) -> ExternalSource {
         let plan = &self.plan;

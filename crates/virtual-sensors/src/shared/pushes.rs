@@ -1,6 +1,6 @@
 //! Elements that other servers push to sources of virtual sensors.
 //!
-//! A source has a number, which it gives to the other server when it registers there. Whoever knows the number may push, so it is a
+//! A source has a number, which it gives to the other server when it registers there. A client that knows the number may push, so it is a
 //! credential: 53 random bits, which GSN can read as a number without loss.
 
 use std::collections::HashMap;

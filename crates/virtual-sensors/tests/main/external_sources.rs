@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ::virtual_sensors::{External, ExternalSources, PushAnswer, SourceState};
+use ::virtual_sensors::{ExternalSources, ExternalWrapper, PushAnswer, SourceState};
 use tokio::sync::watch;
 
 use super::virtual_sensors::{MEAN, sensor};
@@ -39,7 +39,7 @@ async fn rows_of_its_device_are_the_elements_of_a_source() {
     let [source] = &listed[..] else { panic!("one source: {listed:?}") };
     assert_eq!(
         (&*source.sensor, &*source.source(), &source.external),
-        ("port", "s/a", &External::Udp { port: 5500 })
+        ("port", "s/a", &ExternalWrapper::Udp { port: 5500 })
     );
     assert_eq!(source.fields, ["speed"]);
     let device = &source.device;

@@ -1,6 +1,6 @@
 //! Virtual sensors over a hub on the reference stores.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue panics")]
 
 mod external_sources;
 mod permissions;

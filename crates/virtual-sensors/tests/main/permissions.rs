@@ -1,6 +1,6 @@
 //! Every operation on virtual sensors with every kind of caller. A new operation belongs into [`operations`].
 
-use ::virtual_sensors::{Begin, External, ExternalSource, FollowRequest, SourceState};
+use ::virtual_sensors::{Begin, ExternalSource, ExternalWrapper, FollowRequest, SourceState};
 use hub::Error;
 use hub::caller::Forbidden;
 use hub::registry::{CustomerFields, RegistryError, User};
@@ -55,7 +55,7 @@ fn operations(device: &Arc<Device>) -> Vec<Operation> {
         sensor: "mean".to_owned(),
         stream: "s".to_owned(),
         alias: "a".to_owned(),
-        external: External::Udp { port: 1 },
+        external: ExternalWrapper::Udp { port: 1 },
         fields: Vec::new(),
         device: Arc::clone(device),
     };

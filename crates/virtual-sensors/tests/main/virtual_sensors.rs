@@ -179,7 +179,7 @@ async fn a_file_is_followed_and_a_broken_one_changes_nothing() {
     assert!(problem.starts_with("line 5, column"), "{problem}");
     fixture.drive(2, &[30]);
     until(|| fixture.output("mean").len() == 3).await;
-    // The new file goes on with full windows.
+    // The new file continues with full windows.
     fixture.write("mean.toml", &sensor("mean", OF_CAR, "storage-size = \"2\"", MEAN));
     until(|| fixture.sensor("mean").unwrap().problem.is_none()).await;
     fixture.drive(3, &[50]);

@@ -83,7 +83,7 @@ impl Answers {
                     }
                     [] | [b'\r'] => return Ok(skip(skipped)),
                     _ => {
-                        let what = "stands where a chunk should end with CR LF";
+                        let what = "is where a chunk should end with CR LF";
                         return Err(DecodeError::Chunk { text: quote(rest), what });
                     }
                 },
@@ -155,7 +155,7 @@ fn chunk_size(rest: &[u8]) -> Result<Option<(u64, usize)>, DecodeError> {
             Err(DecodeError::TooLong { what: "the line before a chunk", limit: CHUNK_LINE_BYTES_MAX })
         }
         Err(_) => {
-            Err(DecodeError::Chunk { text: quote(rest), what: "stands where the size of a chunk should" })
+            Err(DecodeError::Chunk { text: quote(rest), what: "is where the size of a chunk should be" })
         }
     }
 }

@@ -36,7 +36,7 @@ pub struct Head {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// The status line or a header is malformed.
-    #[error("the head `{text}` is none of HTTP/1.1: {what}")]
+    #[error("the head `{text}` is not one of HTTP/1.1: {what}")]
     Head {
         /// Its beginning.
         text: String,

@@ -18,7 +18,7 @@ pub mod flag {
 
 /// The kind of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum FrameKind {
     /// Bytes of a body.
     Data,
     /// Beginning of a request, an answer or a trailer.
@@ -43,7 +43,7 @@ pub enum Kind {
     Unknown(u8),
 }
 
-impl Kind {
+impl FrameKind {
     fn of(number: u8) -> Self {
         match number {
             0 => Self::Data,
@@ -80,8 +80,8 @@ impl Kind {
 /// A received frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// Kind of the frame.
-    pub kind: Kind,
+    /// FrameKind of the frame.
+    pub kind: FrameKind,
     /// Its flags; see [`flag`].
     pub flags: u8,
     /// Id of its stream; 0 for the connection.
@@ -105,7 +105,7 @@ pub enum DecodeError {
     #[error("a frame {kind:?} of {length} bytes: {what}")]
     Frame {
         /// Its kind.
-        kind: Kind,
+        kind: FrameKind,
         /// Length of its payload.
         length: usize,
         /// The fault.
@@ -128,7 +128,8 @@ pub fn frame(bytes: &[u8], limit: usize) -> Result<Option<(Frame<'_>, usize)>, D
         return Err(DecodeError::FrameTooLong { length, limit });
     }
     let Some(payload) = rest.get(..length) else { return Ok(None) };
-    let found = Frame { kind: Kind::of(header[3]), flags: header[4], stream: number(&header[5..9]), payload };
+    let found =
+        Frame { kind: FrameKind::of(header[3]), flags: header[4], stream: number(&header[5..9]), payload };
     Ok(Some((found, FRAME_HEADER_BYTES + length)))
 }
 
@@ -155,7 +156,7 @@ impl<'a> Frame<'a> {
             let (first, rest) = content.split_first().ok_or_else(|| self.wrong("no length of padding"))?;
             (padding, content) = (usize::from(*first), rest);
         }
-        if self.kind == Kind::Headers && self.has(flag::PRIORITY) {
+        if self.kind == FrameKind::Headers && self.has(flag::PRIORITY) {
             content = content.get(5..).ok_or_else(|| self.wrong("no priority"))?;
         }
         let length =

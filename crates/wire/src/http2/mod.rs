@@ -9,7 +9,7 @@ pub mod hpack;
 pub mod limits;
 pub mod write;
 
-pub use frame::{DecodeError, Frame, Kind, Settings, flag, frame, reason};
+pub use frame::{DecodeError, Frame, FrameKind, Settings, flag, frame, reason};
 
 /// The connection preface of a client.
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";

@@ -1,9 +1,9 @@
 //! Writes frames.
 
-use super::frame::{Kind, flag};
+use super::frame::{FrameKind, flag};
 
 /// Appends the header of a frame; its payload of `length` bytes follows.
-pub fn header(out: &mut Vec<u8>, length: usize, kind: Kind, flags: u8, stream: u32) {
+pub fn header(out: &mut Vec<u8>, length: usize, kind: FrameKind, flags: u8, stream: u32) {
     let length = (length as u32).to_be_bytes();
     let stream = stream.to_be_bytes();
     out.extend_from_slice(&[
@@ -21,7 +21,7 @@ pub fn header(out: &mut Vec<u8>, length: usize, kind: Kind, flags: u8, stream: u
 
 /// Appends SETTINGS.
 pub fn settings(out: &mut Vec<u8>, settings: &[(u16, u32)]) {
-    header(out, settings.len() * 6, Kind::Settings, 0, 0);
+    header(out, settings.len() * 6, FrameKind::Settings, 0, 0);
     for (number, value) in settings {
         out.extend_from_slice(&number.to_be_bytes());
         out.extend_from_slice(&value.to_be_bytes());
@@ -30,17 +30,17 @@ pub fn settings(out: &mut Vec<u8>, settings: &[(u16, u32)]) {
 
 /// Appends the acknowledgement of SETTINGS.
 pub fn settings_ack(out: &mut Vec<u8>) {
-    header(out, 0, Kind::Settings, flag::ACK, 0);
+    header(out, 0, FrameKind::Settings, flag::ACK, 0);
 }
 
 /// Appends the answer to a PING.
 pub fn ping_ack(out: &mut Vec<u8>, payload: &[u8]) {
-    header(out, payload.len(), Kind::Ping, flag::ACK, 0);
+    header(out, payload.len(), FrameKind::Ping, flag::ACK, 0);
     out.extend_from_slice(payload);
 }
 
 /// Appends WINDOW_UPDATE of a stream, or of the connection with stream 0.
 pub fn window_update(out: &mut Vec<u8>, stream: u32, more: u32) {
-    header(out, 4, Kind::WindowUpdate, 0, stream);
+    header(out, 4, FrameKind::WindowUpdate, 0, stream);
     out.extend_from_slice(&more.to_be_bytes());
 }

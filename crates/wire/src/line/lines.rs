@@ -33,7 +33,7 @@ pub struct RawLine<'l, 'a> {
     pub at: usize,
     /// Measurement and tags.
     pub series: Series<'a>,
-    /// Keys and values of the fields, at least one. A key may stand several times.
+    /// Keys and values of the fields, at least one. A key may appear several times.
     pub fields: &'l [Field<'a>],
     /// The time, in the unit that the sender chose.
     pub time: Option<i64>,

@@ -114,7 +114,7 @@ fn walk(body: &[u8]) -> Vec<Result<String, (usize, &'static str)>> {
 }
 
 #[test]
-fn a_body_goes_on_after_a_bad_line() {
+fn a_body_continues_after_a_bad_line() {
     let good = |text: &str| Ok(text.to_owned());
     let body =
         "m f=1 1\r\n\r\nm f=x 2\r\n\t m f=3 3 \r\n# c\nm f=\"a\nb\",g=? 4\nm,t= f=\"x\ny\" 5\nm f=6 6\r";
@@ -248,7 +248,7 @@ proptest! {
         }
     }
 
-    /// Every physical line of plain lines is read, wherever bad ones stand.
+    /// Every physical line of plain lines is read, wherever bad ones are.
     #[test]
     fn good_lines_are_read_among_bad_ones(bad in proptest::collection::vec("[m,t= \\\\f1#]{0,10}", 0..6)) {
         let mut body = String::new();

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_refused() {
+    fn what_is_not_a_number_is_refused() {
         for (text, reason) in [
             (".", "invalid number"),
             ("-", "invalid number"),

@@ -123,7 +123,17 @@ pub(super) fn decode_connect<'a>(body: &mut Reader<'a>) -> Result<Connect<'a>, D
     let username = if flags & USERNAME != 0 && follows(body) { Some(body.string()?) } else { None };
     let password = if flags & PASSWORD != 0 && follows(body) { Some(body.binary()?) } else { None };
     let clean_start = flags & CLEAN_START != 0;
-    Ok(Connect { version, is_bridge, clean_start, keep_alive_s, properties, client_id, will, username, password })
+    Ok(Connect {
+        version,
+        is_bridge,
+        clean_start,
+        keep_alive_s,
+        properties,
+        client_id,
+        will,
+        username,
+        password,
+    })
 }
 
 fn decode_version(body: &mut Reader<'_>) -> Result<(ProtocolVersion, bool), DecodeError> {

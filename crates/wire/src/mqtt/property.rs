@@ -124,7 +124,7 @@ property_ids! {
 }
 
 impl PropertyId {
-    /// Whether the property may stand several times [MQTT5 3.3.2.3.7, 3.3.2.3.8].
+    /// Whether the property may appear several times [MQTT5 3.3.2.3.7, 3.3.2.3.8].
     pub(super) fn may_repeat(self, scope: u16) -> bool {
         self == Self::UserProperty || (self == Self::SubscriptionIdentifier && scope == PUBLISH)
     }

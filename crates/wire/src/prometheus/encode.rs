@@ -8,7 +8,7 @@ pub fn start_series(out: &mut Vec<u8>) -> usize {
     out.len()
 }
 
-/// Adds a label to the series that was started. Labels stand before samples, sorted by name.
+/// Adds a label to the series that was started. Labels are before samples, sorted by name.
 pub fn push_label(out: &mut Vec<u8>, name: &str, value: &str) {
     let of = |text: &str| 1 + varint_bytes(text.len() as u64) + text.len();
     out.push(0x0a);

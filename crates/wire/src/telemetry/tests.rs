@@ -120,7 +120,7 @@ fn values_keep_their_type_and_every_digit() {
 }
 
 #[test]
-fn null_is_no_value() {
+fn null_is_not_a_value() {
     assert_eq!(read(r#"{"a":null,"b":1}"#).unwrap(), ["0 b=I64(1)"]);
     assert!(read(r#"{"a":null}"#).unwrap().is_empty());
     assert!(read("{}").unwrap().is_empty());

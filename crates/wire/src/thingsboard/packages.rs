@@ -6,9 +6,9 @@
 
 use std::fmt;
 
-/// The kinds of packages.
+/// The topics of a kind of packages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum PackageTopics {
     /// `v2/fw/...`
     Firmware,
     /// `v2/sw/...`
@@ -19,14 +19,14 @@ pub enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ChunkRequest {
     /// The kind of the package.
-    pub kind: Kind,
+    pub kind: PackageTopics,
     /// The number of the request, which the device chooses. Chunks of one package have the same.
     pub request: u32,
     /// The number of the chunk, from 0.
     pub chunk: u32,
 }
 
-impl Kind {
+impl PackageTopics {
     const ALL: [Self; 2] = [Self::Firmware, Self::Software];
 
     fn prefix(self) -> &'static str {
@@ -64,7 +64,7 @@ impl Kind {
 impl ChunkRequest {
     /// Reads a topic; `None` if it is not the request of a chunk.
     pub fn parse(topic: &str) -> Option<Self> {
-        let (kind, rest) = Kind::ALL
+        let (kind, rest) = PackageTopics::ALL
             .into_iter()
             .find_map(|kind| Some((kind, topic.strip_prefix(kind.prefix())?.strip_prefix("request/")?)))?;
         let (request, chunk) = rest.split_once("/chunk/")?;
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn a_request_names_kind_and_numbers_and_its_answer_has_the_same() {
         let request = ChunkRequest::parse("v2/sw/request/7/chunk/12").unwrap();
-        assert_eq!(request, ChunkRequest { kind: Kind::Software, request: 7, chunk: 12 });
+        assert_eq!(request, ChunkRequest { kind: PackageTopics::Software, request: 7, chunk: 12 });
         assert_eq!(request.to_string(), "v2/sw/response/7/chunk/12");
         for wrong in [
             "v2/fw/request/1/chunk/",
@@ -138,11 +138,11 @@ mod tests {
             "v2/fw/response/3/#",
             "v2/sw/error",
         ] {
-            assert!(Kind::serves(filter), "{filter}");
+            assert!(PackageTopics::serves(filter), "{filter}");
         }
         for filter in ["v2/fw/#", "v2/fw/request/+", "v2/fw/response", "v2/fw/response/x/chunk/+", "v2/fw/+"]
         {
-            assert!(!Kind::serves(filter), "{filter}");
+            assert!(!PackageTopics::serves(filter), "{filter}");
         }
     }
 }

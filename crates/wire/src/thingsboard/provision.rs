@@ -102,7 +102,7 @@ pub enum Answer {
         /// The token, the certificate, or an object with client identifier, user name and password.
         value: Value,
     },
-    /// No profile has the key and the secret, or the profile gives no credentials.
+    /// No profile has the key and the secret, or the profile has no credentials.
     NotFound,
     /// The device gets no credentials for another reason.
     Failed(String),
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payload_that_is_no_request_is_refused_without_quoting_it() {
+    fn a_payload_that_is_not_a_request_is_refused_without_quoting_it() {
         for (payload, part) in [
             (&b"secret"[..], "not a JSON object (line 1"),
             (b"", "not a JSON object"),

@@ -14,7 +14,7 @@ use super::names::Names;
 
 /// A kind of message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum RpcKind {
     /// A call.
     Request,
     /// The answer to a call.
@@ -27,7 +27,7 @@ pub struct Topic {
     /// Its names.
     pub names: Names,
     /// The kind of the message.
-    pub kind: Kind,
+    pub kind: RpcKind,
     /// The number of the call.
     pub id: i32,
 }
@@ -48,29 +48,29 @@ impl fmt::Display for Topic {
 }
 
 /// Reads a topic filter that selects all topics of a kind, such as `v1/devices/me/rpc/request/+`.
-pub fn filter(filter: &str) -> Option<(Names, Kind)> {
+pub fn filter(filter: &str) -> Option<(Names, RpcKind)> {
     let (names, kind, id) = split(filter)?;
     (id == "+").then_some((names, kind))
 }
 
-fn split(topic: &str) -> Option<(Names, Kind, &str)> {
+fn split(topic: &str) -> Option<(Names, RpcKind, &str)> {
     Names::ALL.into_iter().find_map(|names| {
-        [Kind::Request, Kind::Response]
+        [RpcKind::Request, RpcKind::Response]
             .into_iter()
             .find_map(|kind| topic.strip_prefix(prefix(names, kind)).map(|id| (names, kind, id)))
     })
 }
 
-fn prefix(names: Names, kind: Kind) -> &'static str {
+fn prefix(names: Names, kind: RpcKind) -> &'static str {
     match (names, kind) {
-        (Names::Long, Kind::Request) => "v1/devices/me/rpc/request/",
-        (Names::Long, Kind::Response) => "v1/devices/me/rpc/response/",
-        (Names::Short, Kind::Request) => "v2/r/req/",
-        (Names::Short, Kind::Response) => "v2/r/res/",
-        (Names::ShortJson, Kind::Request) => "v2/r/req/j/",
-        (Names::ShortJson, Kind::Response) => "v2/r/res/j/",
-        (Names::ShortProtobuf, Kind::Request) => "v2/r/req/p/",
-        (Names::ShortProtobuf, Kind::Response) => "v2/r/res/p/",
+        (Names::Long, RpcKind::Request) => "v1/devices/me/rpc/request/",
+        (Names::Long, RpcKind::Response) => "v1/devices/me/rpc/response/",
+        (Names::Short, RpcKind::Request) => "v2/r/req/",
+        (Names::Short, RpcKind::Response) => "v2/r/res/",
+        (Names::ShortJson, RpcKind::Request) => "v2/r/req/j/",
+        (Names::ShortJson, RpcKind::Response) => "v2/r/res/j/",
+        (Names::ShortProtobuf, RpcKind::Request) => "v2/r/req/p/",
+        (Names::ShortProtobuf, RpcKind::Response) => "v2/r/res/p/",
     }
 }
 
@@ -155,14 +155,14 @@ mod tests {
     #[test]
     fn topics_have_four_sets_of_names() {
         for (text, names, kind, id) in [
-            ("v1/devices/me/rpc/request/0", Names::Long, Kind::Request, 0),
-            ("v1/devices/me/rpc/response/17", Names::Long, Kind::Response, 17),
-            ("v2/r/req/2147483647", Names::Short, Kind::Request, i32::MAX),
-            ("v2/r/res/3", Names::Short, Kind::Response, 3),
-            ("v2/r/req/j/4", Names::ShortJson, Kind::Request, 4),
-            ("v2/r/res/j/5", Names::ShortJson, Kind::Response, 5),
-            ("v2/r/req/p/6", Names::ShortProtobuf, Kind::Request, 6),
-            ("v2/r/res/p/7", Names::ShortProtobuf, Kind::Response, 7),
+            ("v1/devices/me/rpc/request/0", Names::Long, RpcKind::Request, 0),
+            ("v1/devices/me/rpc/response/17", Names::Long, RpcKind::Response, 17),
+            ("v2/r/req/2147483647", Names::Short, RpcKind::Request, i32::MAX),
+            ("v2/r/res/3", Names::Short, RpcKind::Response, 3),
+            ("v2/r/req/j/4", Names::ShortJson, RpcKind::Request, 4),
+            ("v2/r/res/j/5", Names::ShortJson, RpcKind::Response, 5),
+            ("v2/r/req/p/6", Names::ShortProtobuf, RpcKind::Request, 6),
+            ("v2/r/res/p/7", Names::ShortProtobuf, RpcKind::Response, 7),
         ] {
             let topic = Topic { names, kind, id };
             assert_eq!((Topic::parse(text), topic.to_string().as_str()), (Some(topic), text));
@@ -183,9 +183,9 @@ mod tests {
 
     #[test]
     fn filters_select_all_numbers() {
-        assert_eq!(filter("v1/devices/me/rpc/request/+"), Some((Names::Long, Kind::Request)));
-        assert_eq!(filter("v2/r/res/+"), Some((Names::Short, Kind::Response)));
-        assert_eq!(filter("v2/r/req/p/+"), Some((Names::ShortProtobuf, Kind::Request)));
+        assert_eq!(filter("v1/devices/me/rpc/request/+"), Some((Names::Long, RpcKind::Request)));
+        assert_eq!(filter("v2/r/res/+"), Some((Names::Short, RpcKind::Response)));
+        assert_eq!(filter("v2/r/req/p/+"), Some((Names::ShortProtobuf, RpcKind::Request)));
         assert_eq!(filter("v1/devices/me/rpc/request/1"), None);
         assert_eq!(filter("v1/devices/me/rpc/+"), None);
     }

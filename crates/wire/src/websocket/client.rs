@@ -16,7 +16,7 @@ const MASKED: u8 = 0x80;
 
 /// The kind of a frame (section 5.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum FrameKind {
     /// The next part of a message.
     Continuation,
     /// A text, or its first part.
@@ -31,7 +31,7 @@ pub enum Kind {
     Pong,
 }
 
-impl Kind {
+impl FrameKind {
     fn of(opcode: u8) -> Option<Self> {
         Some(match opcode {
             0x0 => Self::Continuation,
@@ -64,7 +64,7 @@ impl Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame<'a> {
     /// Its kind.
-    pub kind: Kind,
+    pub kind: FrameKind,
     /// Whether it is the last one of its message.
     pub is_final: bool,
     /// Its payload.
@@ -81,7 +81,7 @@ pub fn frame(bytes: &[u8], payload_bytes_max: usize) -> Result<Option<(Frame<'_>
     if first & RESERVED != 0 {
         return Err(broken("a frame uses an extension that was not agreed on"));
     }
-    let kind = Kind::of(first & OPCODE).ok_or_else(|| broken("unknown opcode"))?;
+    let kind = FrameKind::of(first & OPCODE).ok_or_else(|| broken("unknown opcode"))?;
     if second & MASKED != 0 {
         return Err(broken("a frame of a server is masked"));
     }
@@ -98,7 +98,7 @@ pub fn frame(bytes: &[u8], payload_bytes_max: usize) -> Result<Option<(Frame<'_>
 }
 
 /// Appends a whole message or a control frame, masked with these bytes.
-pub fn write(kind: Kind, payload: &[u8], mask: [u8; 4], out: &mut Vec<u8>) {
+pub fn write(kind: FrameKind, payload: &[u8], mask: [u8; 4], out: &mut Vec<u8>) {
     write_head(FINAL | kind.opcode(), MASKED, payload.len(), out);
     out.extend_from_slice(&mask);
     out.extend(payload.iter().zip(mask.iter().cycle()).map(|(byte, mask)| byte ^ mask));
@@ -116,7 +116,7 @@ mod tests {
         for length in [0, 1, 125, 126, 65_535, 65_536] {
             let payload: Vec<u8> = (0..length).map(|at| at as u8).collect();
             let mut bytes = Vec::new();
-            write(Kind::Binary, &payload, [1, 2, 3, 4], &mut bytes);
+            write(FrameKind::Binary, &payload, [1, 2, 3, 4], &mut bytes);
             let taken = FrameReader::default().read(&mut bytes, &mut Vec::new()).unwrap();
             assert_eq!(&bytes[..taken.bytes], payload, "{length}");
         }
@@ -133,9 +133,9 @@ mod tests {
             for cut in [0, 1, 2, 3, 9, whole - 1] {
                 assert_eq!(frame(&bytes[..cut.min(whole - 1)], MAX).unwrap(), None, "{length}: {cut}");
             }
-            let expected = Frame { kind: Kind::Binary, is_final: true, payload: &payload };
+            let expected = Frame { kind: FrameKind::Binary, is_final: true, payload: &payload };
             assert_eq!(frame(&bytes, MAX).unwrap(), Some((expected, whole)));
-            let ping = Frame { kind: Kind::Ping, is_final: true, payload: &[] };
+            let ping = Frame { kind: FrameKind::Ping, is_final: true, payload: &[] };
             assert_eq!(frame(&bytes[whole..], MAX).unwrap(), Some((ping, 2)));
         }
     }

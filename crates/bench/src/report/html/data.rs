@@ -124,7 +124,7 @@ fn figures(runs: &[LabelledBundle], bundles: &[&Bundle]) -> Vec<FigureRow> {
         runs.iter().filter(|run| run.side == number).map(|run| &run.bundle).collect()
     };
     let first = runs.first().map(|run| run.side).unwrap_or_default();
-    let verdict = |kind: &compare::Kind, part: &compare::Part, run: &LabelledBundle| {
+    let verdict = |kind: &compare::FigureKind, part: &compare::Part, run: &LabelledBundle| {
         // The runs of one side have the same setting, so there is no verdict between them.
         let figure =
             (run.side != first).then(|| compare::figure_of(kind, part, &side(first), &side(run.side)));
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_a_second_at_the_end_is_no_drop_and_phases_have_points_of_their_own() {
+    fn a_part_of_a_second_at_the_end_is_not_a_drop_and_phases_have_points_of_their_own() {
         let mut phases = vec![example().result.phases[0].clone(), example().result.phases[0].clone()];
         for (phase, name, starts_s) in [(0, "load", 0.0), (1, "run", 4.0)] {
             let phase = &mut phases[phase];

@@ -1,7 +1,7 @@
 //! The columns of a table or a query, and what its rows are read from.
 
 use serde::{Deserialize, Serialize};
-use virtual_sensors::JdbcSource;
+use virtual_sensors::JdbcWrapper;
 
 use crate::databases::limits::{READ_BYTES_MAX, READ_COLUMNS_MAX, READ_ROWS_MAX, READ_ROWS_MIN};
 
@@ -86,16 +86,16 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// Chooses the columns that a source names. The error states which of them is absent or has another type.
-    pub(super) fn choose(found: Vec<FoundColumn>, source: &JdbcSource) -> Result<Self, String> {
+    /// Chooses the columns that a wrapper names. The error states which of them is absent or has another type.
+    pub(super) fn choose(found: Vec<FoundColumn>, wrapper: &JdbcWrapper) -> Result<Self, String> {
         if found.len() > READ_COLUMNS_MAX {
             return Err(format!(
                 "there are {} columns, at most {READ_COLUMNS_MAX} are read (READ_COLUMNS_MAX); select fewer with the predicate query",
                 found.len()
             ));
         }
-        let time = named(&found, &source.time_column).ok_or_else(|| {
-            absent(&found, &source.time_column, "time-column", "the column with the time of a row")
+        let time = named(&found, &wrapper.time_column).ok_or_else(|| {
+            absent(&found, &wrapper.time_column, "time-column", "the column with the time of a row")
         })?;
         let unit = match time.kind {
             CellKind::Integer => TimeUnit::Millis,
@@ -107,7 +107,7 @@ impl Columns {
                 ));
             }
         };
-        let key = match &source.key_column {
+        let key = match &wrapper.key_column {
             Some(name) => Some(named(&found, name).ok_or_else(|| {
                 absent(&found, name, "key-column", "a column that differs between rows of one time")
             })?),
@@ -164,11 +164,11 @@ mod tests {
 
     use super::*;
 
-    fn source(time: &str, key: Option<&str>) -> JdbcSource {
+    fn wrapper(time: &str, key: Option<&str>) -> JdbcWrapper {
         let (host, database) = ("h".to_owned(), "gsn".to_owned());
         let address = DatabaseAddress { kind: DatabaseKind::MySql, host, port: 3306, database };
         let (user, password) = (String::new(), String::new());
-        JdbcSource {
+        JdbcWrapper {
             options: DatabaseOptions { address, user, password, connections_max: 1 },
             relation: Relation::Table(vec!["road".to_owned()]),
             time_column: time.to_owned(),
@@ -195,7 +195,7 @@ mod tests {
             ("Celsius", CellKind::Real),
             ("picture", CellKind::Bytes),
         ]);
-        let columns = Columns::choose(table, &source("timed", None)).unwrap();
+        let columns = Columns::choose(table, &wrapper("timed", None)).unwrap();
         assert_eq!((columns.unit, columns.has_key()), (TimeUnit::Millis, true));
         assert_eq!(columns.names, ["pk", "celsius"]);
         assert_eq!(columns.rows_at_once(65_535), READ_ROWS_MAX);
@@ -204,12 +204,12 @@ mod tests {
     #[test]
     fn columns_that_are_absent_or_of_another_type_are_named() {
         let table = found(&[("at", CellKind::Time { has_zone: true }), ("name", CellKind::Text)]);
-        let refused = |time, key| Columns::choose(table.clone(), &source(time, key)).unwrap_err();
+        let refused = |time, key| Columns::choose(table.clone(), &wrapper(time, key)).unwrap_err();
         assert!(refused("timed", None).contains("no column \"timed\"; the predicate time-column names"));
         assert!(refused("name", None).contains("the column name is not a time"));
         assert!(refused("at", Some("id")).contains("no column \"id\"; the predicate key-column names"));
         assert!(refused("at", Some("name")).contains("a key is a whole number"));
-        let columns = Columns::choose(table.clone(), &source("AT", None)).unwrap();
+        let columns = Columns::choose(table.clone(), &wrapper("AT", None)).unwrap();
         assert_eq!((columns.unit, columns.has_key()), (TimeUnit::Micros, false));
         assert_eq!(columns.rows_at_once(65_535), 63);
         assert_eq!(columns.rows_at_once(usize::MAX / 8), READ_ROWS_MIN);

@@ -10,7 +10,7 @@ mod sql;
 
 use std::sync::Arc;
 
-use virtual_sensors::JdbcSource;
+use virtual_sensors::JdbcWrapper;
 
 pub(crate) use self::columns::TimeUnit;
 use self::columns::{Columns, FoundColumn};
@@ -35,15 +35,15 @@ impl RowReader {
     /// Connects, and finds the columns. Of a text that is longer than `text_bytes_max` characters, one character more is read.
     ///
     /// # Errors
-    /// The database refuses or does not answer, or its columns are not those of the source.
+    /// The database refuses or does not answer, or its columns are not those of the wrapper.
     pub(crate) async fn open(
         database: Arc<Database>,
-        source: &JdbcSource,
+        wrapper: &JdbcWrapper,
         text_bytes_max: usize,
     ) -> Result<Self, DatabaseError> {
-        let relation = sql::relation(database.address().kind, &source.relation);
+        let relation = sql::relation(database.address().kind, &wrapper.relation);
         let found = database.find_columns(&sql::all_columns(&relation)).await?;
-        let columns = Columns::choose(found, source)
+        let columns = Columns::choose(found, wrapper)
             .map_err(|cause| DatabaseError::new(database.address(), "use the columns", cause))?;
         let rows_at_once = columns.rows_at_once(text_bytes_max);
         Ok(Self { database, relation, columns, text_bytes_max, rows_at_once })

@@ -51,7 +51,7 @@ impl Page {
             let complete = rows.partition_point(|row| row.position.time < last);
             if complete == 0 {
                 return Err(format!(
-                    "{limit} rows or more have the time {last}; the predicate key-column has to name a column that differs between them"
+                    "{limit} rows or more have the time {last}; the predicate key-column must name a column that differs between them"
                 ));
             }
             rows.truncate(complete);
@@ -66,7 +66,7 @@ fn check_keys(rows: &[ReadRow]) -> Result<(), String> {
     match same.map(|pair| pair[0].position) {
         None => Ok(()),
         Some(Position { time, key }) => Err(format!(
-            "two rows have the time {time} and the key {key}; the predicate key-column has to name a column that differs between rows of \
+            "two rows have the time {time} and the key {key}; the predicate key-column must name a column that differs between rows of \
              one time"
         )),
     }
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_without_keys_ends_before_a_time_that_may_go_on() {
+    fn a_page_without_keys_ends_before_a_time_that_may_continue() {
         let page = Page::new(rows(&[(1, 0, 5), (2, 0, 4), (2, 0, 3)]), 3, false).unwrap();
         assert_eq!(page, Page { rows: rows(&[(1, 0, 5)]), is_last: false });
         let page = Page::new(rows(&[(1, 0, 5), (2, 0, 4), (2, 0, 3)]), 4, false).unwrap();

@@ -10,7 +10,7 @@ use crate::exporters::limits::EMAIL_SUBJECT_CHARACTERS_MAX;
 use crate::exporters::row;
 use crate::time::iso;
 
-/// Checks the addresses of the descriptor: a fault there is no fault of a row.
+/// Checks the addresses of the descriptor: a fault there is not a fault of a row.
 ///
 /// # Errors
 /// Names the text that is not an address.
@@ -79,7 +79,7 @@ fn of_subject(subject: &str) -> String {
     one_line(subject).chars().take(EMAIL_SUBJECT_CHARACTERS_MAX).collect()
 }
 
-/// A text with one kind of line ends: a single CR must not stand in a mail (RFC 5322, section 2.3).
+/// A text with one kind of line ends: a single CR must not be in a mail (RFC 5322, section 2.3).
 fn lines(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\r', "\n")
 }

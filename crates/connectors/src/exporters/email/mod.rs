@@ -12,12 +12,12 @@ use lettre::Message;
 use tokio::time::sleep;
 use virtual_sensors::{EmailExport, OutputRow, SensorOutput};
 
-use crate::follower::Exporter;
+use crate::exporter::Exporter;
 use connection::{Connection, Outcome};
 use rate::Rate;
 
 /// A mail server that takes the rows of a sensor.
-pub(super) struct EmailSink {
+pub(super) struct EmailExporter {
     output: Arc<SensorOutput>,
     export: EmailExport,
     rate: Rate,
@@ -25,7 +25,7 @@ pub(super) struct EmailSink {
     refusal: Option<String>,
 }
 
-impl EmailSink {
+impl EmailExporter {
     pub(super) fn new(output: Arc<SensorOutput>, export: EmailExport) -> Self {
         Self { output, export, rate: Rate::default(), refused: 0, refusal: None }
     }
@@ -57,7 +57,7 @@ impl EmailSink {
     }
 }
 
-impl Exporter for EmailSink {
+impl Exporter for EmailExporter {
     /// Shows early that the server does not answer, or refuses the login.
     async fn prepare(&mut self) -> Result<(), String> {
         message::check(&self.export)?;

@@ -13,7 +13,7 @@ pub(super) fn trimmed(text: &[u8], is_first: bool) -> &[u8] {
 }
 
 /// Splits a line. A cell in quotes may have separators, and two quotes for one; quotes end on their line, so that a line with a fault
-/// takes no other one with it.
+/// does not spoil another one.
 ///
 /// # Errors
 /// A quote has no end, or text follows it.

@@ -22,7 +22,7 @@ use super::sink::ElementSink;
 use super::tie_order::ElementTimes;
 use crate::limits::{CSV_LINE_BYTES_MAX, PLACE_INTERVAL};
 use file_position::FilePosition;
-use tail::{Chunk, Follower};
+use tail::{Chunk, FileTail};
 use values::{Columns, Decoded};
 
 pub(super) use line::split;
@@ -37,7 +37,7 @@ pub(super) async fn read(file: &CsvFile, sink: &mut ElementSink) -> Result<(), F
     loop {
         let chunk = reader.chunk().await?;
         if chunk.is_new_file {
-            reader.begin_anew(sink).await?;
+            reader.begin_again(sink).await?;
         }
         if chunk.lines.is_empty() {
             reader.keep_place(sink, true).await?;
@@ -56,7 +56,7 @@ struct Reader {
     skip_first_lines: u64,
     has_times: bool,
     /// `None` while a thread reads.
-    follower: Option<Follower>,
+    tail: Option<FileTail>,
     place: FilePosition,
     places: ElementTimes,
     /// Lines up to this number are stored already, although the place does not say so.
@@ -76,16 +76,16 @@ impl Reader {
         let place = known.clone().unwrap_or_else(|| FilePosition::beginning(&file.file));
         let path = file.file.clone();
         let begin = place.clone();
-        let follower = blocking(move || Follower::open(&path, &begin)).await?;
+        let tail = blocking(move || FileTail::open(&path, &begin)).await?;
         // Another file may have the name.
-        let place = if follower.offset() == place.offset { place } else { place.of_new_file(0) };
+        let place = if tail.offset() == place.offset { place } else { place.of_new_file(0) };
         let places = place.last.map_or_else(ElementTimes::default, |(ms, at)| ElementTimes::after(ms, at));
         let kept = known.unwrap_or_else(|| FilePosition { offset: u64::MAX, ..place.clone() });
         let mut reader = Self {
             columns,
             skip_first_lines: file.skip_first_lines,
             has_times,
-            follower: Some(follower),
+            tail: Some(tail),
             place,
             places,
             stored_line: 0,
@@ -95,7 +95,7 @@ impl Reader {
         };
         if !reader.has_times {
             if reader.place.since_us == 0 {
-                reader.begin_anew(sink).await?;
+                reader.begin_again(sink).await?;
             }
             reader.find_stored_line(sink).await?;
         }
@@ -113,7 +113,7 @@ impl Reader {
     }
 
     /// Reads another file, or the same one from its beginning.
-    async fn begin_anew(&mut self, sink: &mut ElementSink) -> Result<(), Failure> {
+    async fn begin_again(&mut self, sink: &mut ElementSink) -> Result<(), Failure> {
         // Rows of the file before have earlier times.
         self.place = self.place.of_new_file(sink.hub().receipt_time().micros());
         (self.stored_line, self.is_in_long_line) = (0, false);
@@ -121,12 +121,11 @@ impl Reader {
     }
 
     async fn chunk(&mut self) -> Result<Chunk, Failure> {
-        let Some(mut follower) = self.follower.take() else {
+        let Some(mut tail) = self.tail.take() else {
             return Err(Failure::new("the file is not open"));
         };
-        let (follower, chunk) =
-            blocking(move || follower.next_lines().map(|chunk| (follower, chunk))).await?;
-        self.follower = Some(follower);
+        let (tail, chunk) = blocking(move || tail.next_lines().map(|chunk| (tail, chunk))).await?;
+        self.tail = Some(tail);
         Ok(chunk)
     }
 
@@ -204,8 +203,8 @@ impl Reader {
 
     /// Stores the place, if it has moved and some time has passed or it is `now`.
     async fn keep_place(&mut self, sink: &mut ElementSink, now: bool) -> Result<(), Failure> {
-        if let Some(follower) = &self.follower {
-            self.place.head = follower.head_until(self.place.offset);
+        if let Some(tail) = &self.tail {
+            self.place.head = tail.head_until(self.place.offset);
         }
         if self.place == self.kept || (!now && self.kept_at.elapsed() < PLACE_INTERVAL) {
             return Ok(());

@@ -9,7 +9,7 @@ use crate::limits::{CSV_CHUNK_BYTES, CSV_HEAD_BYTES_MAX, CSV_LINE_BYTES_MAX};
 use crate::wrappers::failure::Failure;
 
 /// Reads complete lines of a file.
-pub(super) struct Follower {
+pub(super) struct FileTail {
     path: String,
     file: File,
     /// Where the next line begins.
@@ -29,20 +29,20 @@ pub(super) struct Chunk {
     pub(super) is_new_file: bool,
 }
 
-impl Follower {
+impl FileTail {
     /// Opens a file at a place; at its beginning if it is another file than that of the place.
     pub(super) fn open(path: &str, place: &FilePosition) -> Result<Self, Failure> {
         let fail = |error| Failure::while_(format_args!("cannot read {path}"), error);
         let file = open_file(path).map_err(fail)?;
         let metadata = file.metadata().map_err(fail)?;
-        let mut follower = Self { path: path.to_owned(), file, offset: 0, head: Vec::new(), unended: None };
-        follower.read_head(place.head.bytes).map_err(fail)?;
-        if metadata.len() >= place.offset && Head::of(&follower.head) == place.head {
-            follower.offset = place.offset;
+        let mut tail = Self { path: path.to_owned(), file, offset: 0, head: Vec::new(), unended: None };
+        tail.read_head(place.head.bytes).map_err(fail)?;
+        if metadata.len() >= place.offset && Head::of(&tail.head) == place.head {
+            tail.offset = place.offset;
         } else {
-            follower.head.clear();
+            tail.head.clear();
         }
-        Ok(follower)
+        Ok(tail)
     }
 
     /// Where the next line begins.
@@ -60,7 +60,7 @@ impl Follower {
     pub(super) fn next_lines(&mut self) -> Result<Chunk, Failure> {
         let is_new_file = self.is_rewritten()?;
         if is_new_file {
-            self.begin_anew();
+            self.begin_again();
         }
         let lines = self.lines()?;
         if !lines.is_empty() || is_new_file || self.unended.is_some() {
@@ -73,11 +73,11 @@ impl Follower {
             return Ok(Chunk { lines, is_new_file: false });
         }
         self.file = file;
-        self.begin_anew();
+        self.begin_again();
         Ok(Chunk { lines: self.lines()?, is_new_file: true })
     }
 
-    fn begin_anew(&mut self) {
+    fn begin_again(&mut self) {
         (self.offset, self.unended) = (0, None);
         self.head.clear();
     }
@@ -130,7 +130,7 @@ impl Follower {
         Ok(bytes)
     }
 
-    /// A last line without an end is a line if nothing follows it until the next look. An empty one is none.
+    /// A last line without an end is a line if nothing follows it until the next look. An empty one is not a line.
     fn unended_line(&mut self, length: u64) -> usize {
         match std::mem::replace(&mut self.unended, (length > 0).then_some(length)) {
             Some(before) if before == length => usize::try_from(length).unwrap_or(0),
@@ -181,122 +181,122 @@ mod tests {
 
     use super::*;
 
-    struct Place_ {
+    struct TestFile {
         _folder: tempfile::TempDir,
         path: String,
     }
 
-    fn file(text: &str) -> Place_ {
+    fn file(text: &str) -> TestFile {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.csv");
         fs::write(&path, text).unwrap();
-        Place_ { path: path.to_str().unwrap().to_owned(), _folder: folder }
+        TestFile { path: path.to_str().unwrap().to_owned(), _folder: folder }
     }
 
     fn append(path: &str, text: &str) {
         fs::OpenOptions::new().append(true).open(path).unwrap().write_all(text.as_bytes()).unwrap();
     }
 
-    fn next(follower: &mut Follower) -> (String, bool) {
-        let chunk = follower.next_lines().unwrap();
+    fn next(tail: &mut FileTail) -> (String, bool) {
+        let chunk = tail.next_lines().unwrap();
         (String::from_utf8(chunk.lines).unwrap(), chunk.is_new_file)
     }
 
     #[test]
     fn complete_lines_are_read_as_they_come() {
         let place = file("1\n2\n3");
-        let mut follower = Follower::open(&place.path, &FilePosition::beginning(&place.path)).unwrap();
-        assert_eq!(next(&mut follower), ("1\n2\n".into(), false));
-        assert_eq!(next(&mut follower), (String::new(), false), "the line may go on");
+        let mut tail = FileTail::open(&place.path, &FilePosition::beginning(&place.path)).unwrap();
+        assert_eq!(next(&mut tail), ("1\n2\n".into(), false));
+        assert_eq!(next(&mut tail), (String::new(), false), "the line may continue");
         append(&place.path, "4\n5");
-        assert_eq!(next(&mut follower), ("34\n".into(), false));
-        assert_eq!(next(&mut follower).0, "");
-        assert_eq!(next(&mut follower), ("5".into(), false), "nothing followed");
-        assert_eq!(follower.offset(), 8);
+        assert_eq!(next(&mut tail), ("34\n".into(), false));
+        assert_eq!(next(&mut tail).0, "");
+        assert_eq!(next(&mut tail), ("5".into(), false), "nothing followed");
+        assert_eq!(tail.offset(), 8);
     }
 
     #[test]
     fn another_file_of_the_name_is_read_after_the_rest_of_the_first() {
         let place = file("1\n");
-        let mut follower = Follower::open(&place.path, &FilePosition::beginning(&place.path)).unwrap();
-        next(&mut follower);
+        let mut tail = FileTail::open(&place.path, &FilePosition::beginning(&place.path)).unwrap();
+        next(&mut tail);
         append(&place.path, "2\n");
         fs::rename(&place.path, format!("{}.1", place.path)).unwrap();
-        assert_eq!(next(&mut follower), ("2\n".into(), false));
-        assert_eq!(next(&mut follower), (String::new(), false), "there is none yet");
+        assert_eq!(next(&mut tail), ("2\n".into(), false));
+        assert_eq!(next(&mut tail), (String::new(), false), "there is none yet");
         fs::write(&place.path, "3\n").unwrap();
-        assert_eq!(next(&mut follower), ("3\n".into(), true));
+        assert_eq!(next(&mut tail), ("3\n".into(), true));
         fs::write(&place.path, "").unwrap();
-        assert_eq!(next(&mut follower), (String::new(), true), "cut off");
+        assert_eq!(next(&mut tail), (String::new(), true), "cut off");
     }
 
     #[test]
     fn a_last_line_without_an_end_is_read_before_the_file_that_replaced_it() {
         let place = file("1\n");
-        let mut follower = Follower::open(&place.path, &FilePosition::beginning(&place.path)).unwrap();
-        next(&mut follower);
+        let mut tail = FileTail::open(&place.path, &FilePosition::beginning(&place.path)).unwrap();
+        next(&mut tail);
         append(&place.path, "2");
         let old = format!("{}.1", place.path);
         fs::rename(&place.path, &old).unwrap();
         fs::write(&place.path, "3\n").unwrap();
-        assert_eq!(next(&mut follower), (String::new(), false), "the line may go on");
+        assert_eq!(next(&mut tail), (String::new(), false), "the line may continue");
         append(&old, "2");
-        assert_eq!(next(&mut follower), (String::new(), false), "it went on");
-        assert_eq!(next(&mut follower), ("22".into(), false), "nothing followed");
-        assert_eq!(next(&mut follower), ("3\n".into(), true));
+        assert_eq!(next(&mut tail), (String::new(), false), "it continued");
+        assert_eq!(next(&mut tail), ("22".into(), false), "nothing followed");
+        assert_eq!(next(&mut tail), ("3\n".into(), true));
         append(&place.path, "4");
-        assert_eq!(next(&mut follower).0, "");
+        assert_eq!(next(&mut tail).0, "");
         fs::OpenOptions::new().write(true).open(&place.path).unwrap().set_len(2).unwrap();
         fs::rename(&place.path, &old).unwrap();
         fs::write(&place.path, "5\n").unwrap();
-        assert_eq!(next(&mut follower), ("5\n".into(), true), "the line was taken back");
+        assert_eq!(next(&mut tail), ("5\n".into(), true), "the line was taken back");
     }
 
     #[test]
     fn a_file_that_was_cut_off_and_is_longer_again_is_read_from_its_beginning() {
         let place = file("1\n2\n");
-        let mut follower = Follower::open(&place.path, &FilePosition::beginning(&place.path)).unwrap();
-        next(&mut follower);
+        let mut tail = FileTail::open(&place.path, &FilePosition::beginning(&place.path)).unwrap();
+        next(&mut tail);
         fs::write(&place.path, "3\n4\n5\n").unwrap();
-        assert_eq!(next(&mut follower), ("3\n4\n5\n".into(), true));
-        assert_eq!(next(&mut follower), (String::new(), false));
+        assert_eq!(next(&mut tail), ("3\n4\n5\n".into(), true));
+        assert_eq!(next(&mut tail), (String::new(), false));
         append(&place.path, "6\n");
-        assert_eq!(next(&mut follower), ("6\n".into(), false));
+        assert_eq!(next(&mut tail), ("6\n".into(), false));
     }
 
     #[test]
-    fn what_is_no_file_is_refused() {
+    fn what_is_not_a_file_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let pipe = folder.path().join("pipe");
         mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
         for path in [folder.path(), pipe.as_path()] {
             let path = path.to_str().unwrap();
-            let failed = Follower::open(path, &FilePosition::beginning(path)).err().unwrap();
+            let failed = FileTail::open(path, &FilePosition::beginning(path)).err().unwrap();
             assert_eq!(failed.to_string(), format!("cannot read {path}: it is not a file"));
         }
         let place = file("1\n");
-        let mut follower = Follower::open(&place.path, &FilePosition::beginning(&place.path)).unwrap();
-        next(&mut follower);
+        let mut tail = FileTail::open(&place.path, &FilePosition::beginning(&place.path)).unwrap();
+        next(&mut tail);
         fs::remove_file(&place.path).unwrap();
         mknodat(CWD, place.path.as_str(), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-        assert!(follower.next_lines().unwrap_err().to_string().contains("it is not a file"));
+        assert!(tail.next_lines().unwrap_err().to_string().contains("it is not a file"));
     }
 
     #[test]
     fn a_file_is_known_again_by_its_beginning() {
         let place = file("1\n2\n3\n");
-        let mut follower = Follower::open(&place.path, &FilePosition::beginning(&place.path)).unwrap();
-        next(&mut follower);
+        let mut tail = FileTail::open(&place.path, &FilePosition::beginning(&place.path)).unwrap();
+        next(&mut tail);
         let mut read = FilePosition::beginning(&place.path);
-        (read.offset, read.head) = (4, follower.head_until(4));
-        let mut again = Follower::open(&place.path, &read).unwrap();
+        (read.offset, read.head) = (4, tail.head_until(4));
+        let mut again = FileTail::open(&place.path, &read).unwrap();
         assert_eq!(next(&mut again), ("3\n".into(), false));
         fs::write(&place.path, "4\n5\n6\n").unwrap();
-        assert_eq!(Follower::open(&place.path, &read).unwrap().offset(), 0);
+        assert_eq!(FileTail::open(&place.path, &read).unwrap().offset(), 0);
         fs::write(&place.path, "1\n").unwrap();
-        assert_eq!(Follower::open(&place.path, &read).unwrap().offset(), 0);
+        assert_eq!(FileTail::open(&place.path, &read).unwrap().offset(), 0);
         assert!(
-            Follower::open("/nonexistent/a.csv", &read)
+            FileTail::open("/nonexistent/a.csv", &read)
                 .err()
                 .unwrap()
                 .to_string()

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use hub::clock::system_now;
 use tokio::time::sleep;
-use virtual_sensors::{JdbcSource, Relation};
+use virtual_sensors::{JdbcWrapper, Relation};
 use xxhash_rust::xxh3::xxh3_64;
 
 use self::row_position::RowPosition;
@@ -22,11 +22,15 @@ use crate::databases::{DatabaseError, Pools, Position, ReadRow, RowReader};
 use crate::limits::PLACE_INTERVAL;
 
 /// Reads rows until the database fails.
-pub(super) async fn read(source: &JdbcSource, pools: &Pools, sink: &mut ElementSink) -> Result<(), Failure> {
-    let database = pools.get(&source.options).map_err(failure)?;
+pub(super) async fn read(
+    wrapper: &JdbcWrapper,
+    pools: &Pools,
+    sink: &mut ElementSink,
+) -> Result<(), Failure> {
+    let database = pools.get(&wrapper.options).map_err(failure)?;
     let text_bytes_max = sink.hub().limits().text_value_bytes_max;
-    let rows = RowReader::open(database, source, text_bytes_max).await.map_err(failure)?;
-    let mut reading = Reading::open(source, &rows, sink).await?;
+    let rows = RowReader::open(database, wrapper, text_bytes_max).await.map_err(failure)?;
+    let mut reading = Reading::open(wrapper, &rows, sink).await?;
     loop {
         let page = rows.page(reading.after, until(&rows, sink)).await.map_err(failure)?;
         sink.connected();
@@ -34,18 +38,18 @@ pub(super) async fn read(source: &JdbcSource, pools: &Pools, sink: &mut ElementS
         reading.keep_place(sink, page.is_last).await?;
         if page.is_last {
             sink.report();
-            sleep(Duration::from_millis(source.rate_ms)).await;
+            sleep(Duration::from_millis(wrapper.rate_ms)).await;
         }
     }
 }
 
 /// The rows and their order: a place in other rows, or in another order of them, means nothing.
-fn identity(source: &JdbcSource) -> String {
-    let mut text = format!("{} by {}", source.describe(), source.time_column);
-    if let Some(key) = &source.key_column {
+fn identity(wrapper: &JdbcWrapper) -> String {
+    let mut text = format!("{} by {}", wrapper.describe(), wrapper.time_column);
+    if let Some(key) = &wrapper.key_column {
         text = format!("{text}, {key}");
     }
-    match &source.relation {
+    match &wrapper.relation {
         Relation::Table(_) => text,
         Relation::Query(query) => format!("{text}, XXH3 {:016x}", xxh3_64(query.as_bytes())),
     }
@@ -71,13 +75,13 @@ struct Reading {
 }
 
 impl Reading {
-    async fn open(source: &JdbcSource, rows: &RowReader, sink: &mut ElementSink) -> Result<Self, Failure> {
-        let beginning = RowPosition::beginning(identity(source), rows.unit());
+    async fn open(wrapper: &JdbcWrapper, rows: &RowReader, sink: &mut ElementSink) -> Result<Self, Failure> {
+        let beginning = RowPosition::beginning(identity(wrapper), rows.unit());
         let stored = sink.stored_place().await?.and_then(|bytes| RowPosition::decode(&bytes));
         // The numbers of another table, or of times in another unit, mean nothing here.
         let kept = stored.filter(|place| place.is_of_same_rows(&beginning));
         let place = kept.clone().unwrap_or(beginning);
-        let start = || source.start_ms.map(|ms| Position::after_time(rows.unit().last_of_millis(ms)));
+        let start = || wrapper.start_ms.map(|ms| Position::after_time(rows.unit().last_of_millis(ms)));
         let after = place.after().or_else(start);
         let places = place.last.map_or_else(ElementTimes::default, |(ms, at)| ElementTimes::after(ms, at));
         Ok(Self { place, after, places, kept, kept_at: Instant::now() })

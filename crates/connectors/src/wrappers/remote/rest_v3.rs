@@ -53,7 +53,9 @@ async fn ask_token(remote: &Remote, client: &Client) -> Result<String, Failure> 
     let body = answer.success(&url)?;
     let json: Json = serde_json::from_slice(&body).unwrap_or_default();
     let token = json["access_token"].as_str();
-    token.map(str::to_owned).ok_or_else(|| Failure::new(format!("{} gives no access_token", shown_url(&url))))
+    token
+        .map(str::to_owned)
+        .ok_or_else(|| Failure::new(format!("{} returned no access_token", shown_url(&url))))
 }
 
 /// Reads a feature of GeoJSON, or a collection with one. A row that cannot be read does not hide the others.
@@ -115,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_feature_is_refused() {
+    fn what_is_not_a_feature_is_refused() {
         assert!(read(b"<html>").unwrap_err().contains("no JSON"));
         assert!(read(b"{}").unwrap_err().contains("properties.fields"));
     }

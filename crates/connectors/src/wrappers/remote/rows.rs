@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restart_goes_on_after_the_newest_row() {
+    fn a_restart_continues_after_the_newest_row() {
         let mut new = New::after(6, 0);
         assert_eq!(taken(&mut new, &[6, 6, 9]), [6_001, 9_000]);
     }

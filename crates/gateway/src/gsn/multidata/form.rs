@@ -2,7 +2,7 @@
 
 use super::super::java_number::write_integer;
 use super::super::read::{Row, Selection};
-use super::super::value::{Kind, Value};
+use super::super::value::{Value, ValueKind};
 
 /// The text of rows in one form.
 pub(super) trait RowText {
@@ -25,7 +25,7 @@ pub(super) const INTERVAL: &str = "aggregation_interval";
 
 /// How the fields of a sensor are written.
 #[derive(Debug, Default)]
-pub(super) struct Fields(Vec<Kind>);
+pub(super) struct Fields(Vec<ValueKind>);
 
 impl Fields {
     pub(super) fn of(selection: &Selection) -> Self {

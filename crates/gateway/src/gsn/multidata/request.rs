@@ -163,7 +163,7 @@ fn newest(params: &Params) -> Result<Option<u64>, Refusal> {
     Ok(u64::try_from(number).ok())
 }
 
-/// `agg_function` over intervals of `agg_period` times `agg_unit` milliseconds; `-1` is none.
+/// `agg_function` over intervals of `agg_period` times `agg_unit` milliseconds; `-1` means none.
 fn aggregation(params: &Params) -> Result<Option<Aggregation>, Refusal> {
     let Some(function) = params.text("agg_function").filter(|function| function.trim() != "-1") else {
         return Ok(None);

@@ -2,7 +2,7 @@
 
 use super::super::read::{Row, Selection};
 use super::super::time::{TimeFormat, TimeText};
-use super::super::value::{Kind, Value};
+use super::super::value::{Value, ValueKind};
 use super::super::xml::{escape, escaped};
 
 /// What begins a stream, before the structure.
@@ -67,7 +67,7 @@ impl Elements {
         for ((at, column), value) in selection.fields.iter().enumerate().zip(row.values) {
             let kind = selection.kind(at);
             let is_null = if value.is_none() { " is-null=\"true\"" } else { "" };
-            let type_name = if kind == Kind::Text { "string" } else { "numeric" };
+            let type_name = if kind == ValueKind::Text { "string" } else { "numeric" };
             let name = escaped(&column.name);
             out.extend_from_slice(
                 format!("    <field name=\"{name}\"{is_null} type=\"{type_name}\"").as_bytes(),
@@ -84,7 +84,7 @@ impl Elements {
                 // Numbers of all types are doubles here.
                 Some(value) => {
                     out.push(b'>');
-                    let kind = if kind == Kind::Text { kind } else { Kind::Double };
+                    let kind = if kind == ValueKind::Text { kind } else { ValueKind::Double };
                     kind.write(*value, out);
                 }
             }

@@ -6,7 +6,7 @@ use super::super::json_text::{push, push_json, push_value};
 use super::super::read::{Column, Row};
 use super::super::sensor::Sensor;
 use super::super::time::{TimeFormat, TimeText};
-use super::super::value::{Kind, Value};
+use super::super::value::{Value, ValueKind};
 use super::Format;
 
 /// Writes sensors one after the other.
@@ -73,7 +73,7 @@ impl RestText {
     }
 
     /// A row with its time.
-    pub(super) fn row(&mut self, row: &Row<'_>, kind: impl Fn(usize) -> Kind, out: &mut Vec<u8>) {
+    pub(super) fn row(&mut self, row: &Row<'_>, kind: impl Fn(usize) -> ValueKind, out: &mut Vec<u8>) {
         let millis = row.millis();
         if self.format == Format::Csv {
             self.times.write(millis, out);
@@ -96,7 +96,7 @@ impl RestText {
     pub(super) fn values(
         &mut self,
         values: &[Option<Value<'_>>],
-        kind: impl Fn(usize) -> Kind,
+        kind: impl Fn(usize) -> ValueKind,
         out: &mut Vec<u8>,
     ) {
         if self.format == Format::Csv {
@@ -169,7 +169,7 @@ fn push_csv_head(sensor: &Sensor, fields: &[FieldAbout], out: &mut Vec<u8>) {
 }
 
 /// Values, each behind a comma.
-fn push_csv_values(values: &[Option<Value<'_>>], kind: impl Fn(usize) -> Kind, out: &mut Vec<u8>) {
+fn push_csv_values(values: &[Option<Value<'_>>], kind: impl Fn(usize) -> ValueKind, out: &mut Vec<u8>) {
     for (at, value) in values.iter().enumerate() {
         out.push(b',');
         match value {

@@ -6,7 +6,7 @@ use super::super::json_text::{push, push_json, push_value};
 use super::super::read::{Column, Row};
 use super::super::sensor::Sensor;
 use super::super::time::{TimeFormat, TimeText};
-use super::super::value::Kind;
+use super::super::value::ValueKind;
 
 /// The times of the oldest and of the newest row, in milliseconds.
 #[derive(Debug, Clone, Copy, Default)]
@@ -36,7 +36,7 @@ impl FeatureText {
     }
 
     /// A row: its time, then its values. `kinds` are those of the values.
-    pub(super) fn row(&mut self, row: &Row<'_>, kind: impl Fn(usize) -> Kind, out: &mut Vec<u8>) {
+    pub(super) fn row(&mut self, row: &Row<'_>, kind: impl Fn(usize) -> ValueKind, out: &mut Vec<u8>) {
         push(out, if self.rows > 0 { ",[" } else { "[" });
         self.rows += 1;
         if self.quoted {

@@ -67,7 +67,7 @@ pub(crate) fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     Option::deserialize(deserializer).map(Some)
 }
 
-/// `additionalInfo` in a request; `null` is none.
+/// `additionalInfo` in a request; `null` means none.
 pub(crate) fn info_text(info: Option<&RawValue>) -> Option<&str> {
     info.map(RawValue::get)
 }

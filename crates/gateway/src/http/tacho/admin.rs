@@ -22,7 +22,7 @@ pub(crate) async fn alive() -> Response {
 pub(crate) async fn ready(State(state): State<Arc<HttpState>>) -> Response {
     let status = state.hub.status();
     let sealed = status.sealed.map(|cause| format!("the store is read-only since a write failed: {cause}"));
-    let busy = status.busy.map(|cause| format!("writes have to wait: {cause}"));
+    let busy = status.busy.map(|cause| format!("writes must wait: {cause}"));
     let keys = state.hub.keys_status().sealed;
     let keys = keys.map(|cause| format!("the key-value engine is read-only since a write failed: {cause}"));
     let reasons: Vec<String> = sealed.into_iter().chain(busy).chain(keys).collect();

@@ -35,7 +35,7 @@ async fn list(State(state): State<Arc<HttpState>>, session: Session) -> Result<R
     Ok(Json(json!({ "databases": names })).into_response())
 }
 
-/// `POST /api/tacho/databases`: a database that is there already is no error.
+/// `POST /api/tacho/databases`: a database that is there already is not an error.
 async fn create(
     State(state): State<Arc<HttpState>>,
     session: Session,

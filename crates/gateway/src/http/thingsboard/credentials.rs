@@ -45,9 +45,7 @@ impl CredentialsJson {
             Some(_) => return Err(ApiError::argument("credentialsValue must be a string")),
         };
         let missing = || {
-            ApiError::argument(
-                "credentialsValue is missing; ThingsBoard's credentials of this kind stand there",
-            )
+            ApiError::argument("credentialsValue is missing; it holds ThingsBoard's credentials of this kind")
         };
         Ok(match kind {
             CredentialsKind::AccessToken if value.is_some() => {

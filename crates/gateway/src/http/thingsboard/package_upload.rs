@@ -97,7 +97,7 @@ impl UploadParams {
                 }
             }
         }
-        Err(ApiError::argument("the form has no part file; the bytes of the package stand there"))
+        Err(ApiError::argument("the form has no part file; it holds the bytes of the package"))
     }
 
     async fn store_file(

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_credential_is_refused() {
+    fn what_is_not_a_credential_is_refused() {
         for header in ["Basic", "Basic !!", "Basic YW5u", "Digest abc"] {
             assert_eq!(of(Some(header), ""), Err(401), "{header}");
         }

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 use crate::http::limits::{STREAM_PIECE_BYTES, STREAM_PIECES, STREAM_SEND_TIMEOUT};
 
-/// The writer of a streamed answer. An error means that the client is gone or takes no more output.
+/// The writer of a streamed answer. An error means that the client is gone or accepts no more output.
 pub(crate) struct StreamWriter {
     pieces: mpsc::Sender<io::Result<Bytes>>,
     buffer: BytesMut,

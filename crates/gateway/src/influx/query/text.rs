@@ -189,12 +189,12 @@ fn tags_text(tags: &[(String, String)]) -> String {
     pairs.join(",")
 }
 
-/// The result of a statement that gives no rows.
+/// The result of a statement that returns no rows.
 pub(super) fn empty(form: Form, number: usize) -> Vec<u8> {
     with_members(form, number, "")
 }
 
-/// The result of a statement that gives no rows but a warning.
+/// The result of a statement that returns no rows but a warning.
 pub(super) fn warning(form: Form, number: usize, text: &str) -> Vec<u8> {
     let text = serde_json::Value::from(text);
     with_members(form, number, &format!(r#","messages":[{{"level":"warning","text":{text}}}]"#))

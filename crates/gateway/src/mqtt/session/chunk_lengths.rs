@@ -23,7 +23,7 @@ impl ChunkLengths {
 
 #[cfg(test)]
 mod tests {
-    use wire::thingsboard::packages::Kind;
+    use wire::thingsboard::packages::PackageTopics;
 
     use super::*;
 
@@ -31,12 +31,12 @@ mod tests {
     fn a_request_keeps_its_length_until_another_one_begins() {
         let topic = |kind, request| ChunkRequest { kind, request, chunk: 0 };
         let mut lengths = ChunkLengths::default();
-        assert_eq!(lengths.of(topic(Kind::Firmware, 1), 0), 0);
-        assert_eq!(lengths.of(topic(Kind::Firmware, 1), 100), 100);
-        assert_eq!(lengths.of(topic(Kind::Firmware, 1), 0), 100);
-        assert_eq!(lengths.of(topic(Kind::Software, 1), 0), 0);
-        assert_eq!(lengths.of(topic(Kind::Firmware, 2), 0), 0);
-        assert_eq!(lengths.of(topic(Kind::Firmware, 2), 50), 50);
-        assert_eq!(lengths.of(topic(Kind::Firmware, 1), 0), 0);
+        assert_eq!(lengths.of(topic(PackageTopics::Firmware, 1), 0), 0);
+        assert_eq!(lengths.of(topic(PackageTopics::Firmware, 1), 100), 100);
+        assert_eq!(lengths.of(topic(PackageTopics::Firmware, 1), 0), 100);
+        assert_eq!(lengths.of(topic(PackageTopics::Software, 1), 0), 0);
+        assert_eq!(lengths.of(topic(PackageTopics::Firmware, 2), 0), 0);
+        assert_eq!(lengths.of(topic(PackageTopics::Firmware, 2), 50), 50);
+        assert_eq!(lengths.of(topic(PackageTopics::Firmware, 1), 0), 0);
     }
 }

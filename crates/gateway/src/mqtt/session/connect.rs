@@ -43,7 +43,7 @@ impl Connected {
     }
 }
 
-/// Admits a client, and writes the CONNACK. `joined` is the device that its certificate names, if the hub had to find or add it.
+/// Admits a client, and writes the CONNACK. `joined` is the device that its certificate names, if the hub was to find or add it.
 ///
 /// # Errors
 /// The client is refused. Nothing is written yet.

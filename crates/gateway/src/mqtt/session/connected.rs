@@ -111,7 +111,7 @@ impl Connected {
             return Err(SessionEnd::refused(ReasonCode::NOT_AUTHORIZED, "credentials_replaced", cause));
         }
         if device.gateway != self.device.gateway {
-            let cause = "the device became a gateway, or is none any more; connect again";
+            let cause = "the device became a gateway, or is no longer one; connect again";
             return Err(SessionEnd::refused(ReasonCode::ADMINISTRATIVE_ACTION, "gateway_changed", cause));
         }
         if let Some(behind) = &mut self.behind {

@@ -13,7 +13,7 @@ use wire::mqtt::ReasonCode;
 use wire::thingsboard::attributes::{Topic as AttributeTopic, read_publish, read_request, response};
 use wire::thingsboard::claim::{self, ClaimRequest};
 use wire::thingsboard::packages::ChunkRequest;
-use wire::thingsboard::rpc::{self, DeviceCall, Kind};
+use wire::thingsboard::rpc::{self, DeviceCall, RpcKind};
 use wire::thingsboard::{Names, protobuf};
 
 use super::connected::Connected;
@@ -58,10 +58,10 @@ impl Connected {
             Message::Attributes(AttributeTopic::Response { .. }) => Ok(Some(RefusedMessage::topic(
                 &"the server sends attributes under this topic; it takes none",
             ))),
-            Message::Rpc(rpc::Topic { kind: Kind::Response, names, id }) => {
+            Message::Rpc(rpc::Topic { kind: RpcKind::Response, names, id }) => {
                 self.answer_call(names, id, payload, context)
             }
-            Message::Rpc(rpc::Topic { kind: Kind::Request, names, id }) => {
+            Message::Rpc(rpc::Topic { kind: RpcKind::Request, names, id }) => {
                 self.call_server(names, id, payload, context)
             }
         }
@@ -219,7 +219,7 @@ impl Connected {
             true => protobuf::answer_to_call(id, &answer),
             false => answer.into_bytes(),
         };
-        let topic = rpc::Topic { kind: Kind::Response, names, id }.to_string();
+        let topic = rpc::Topic { kind: RpcKind::Response, names, id }.to_string();
         self.send_to_client(&topic, &answer, context)?;
         Ok(None)
     }

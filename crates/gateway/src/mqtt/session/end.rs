@@ -42,7 +42,7 @@ pub(crate) enum PacketError {
     /// The registry adds devices that the message names. As above, the session has changed nothing; the worker passes the same
     /// packet again when the connection is woken.
     Awaited,
-    /// The door takes no further message for this time. As above, the session has changed nothing.
+    /// The door accepts no further message for this time. As above, the session has changed nothing.
     TooManyRequests(Duration),
     /// The tenant may send no further message for this time. As above, the session has changed nothing.
     TenantLimited(Duration),

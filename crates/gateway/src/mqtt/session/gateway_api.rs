@@ -24,7 +24,7 @@ use super::refused_message::RefusedMessage;
 use crate::attribute_pairs::pairs;
 
 impl Connected {
-    /// Handles a message of the gateway API other than telemetry. Returns the refusal if there is one, also for a device that is no
+    /// Handles a message of the gateway API other than telemetry. Returns the refusal if there is one, also for a device that is not a
     /// gateway.
     pub(super) fn on_gateway_message(
         &mut self,

@@ -10,7 +10,6 @@ use super::super::limits;
 use super::super::output::Output;
 use super::peer::Peer;
 
-
 impl Peer {
     /// Writes a packet of the broker, unless the output is full or the packet too large for the client.
     pub(crate) fn write_outgoing(

@@ -3,7 +3,7 @@
 use hub::Blame;
 use hub::ota::{OtaError, PackageRequest};
 use hub::registry::PackageKind;
-use wire::thingsboard::packages::{ChunkRequest, Kind};
+use wire::thingsboard::packages::{ChunkRequest, PackageTopics};
 
 use super::connected::Connected;
 use super::context::Context;
@@ -48,7 +48,7 @@ impl Connected {
 
     fn send_fault(
         &self,
-        kind: Kind,
+        kind: PackageTopics,
         unfit: RefusedMessage,
         context: &mut Context<'_>,
     ) -> Result<RefusedMessage, PacketError> {
@@ -57,9 +57,9 @@ impl Connected {
     }
 }
 
-fn kind_of(kind: Kind) -> PackageKind {
+fn kind_of(kind: PackageTopics) -> PackageKind {
     match kind {
-        Kind::Firmware => PackageKind::Firmware,
-        Kind::Software => PackageKind::Software,
+        PackageTopics::Firmware => PackageKind::Firmware,
+        PackageTopics::Software => PackageKind::Software,
     }
 }

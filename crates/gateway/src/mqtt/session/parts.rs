@@ -79,12 +79,14 @@ impl Connected {
         let parts = match read_parts(payload, context.hub.limits().json_depth_max) {
             Ok(parts) => parts,
             Err(error) => {
-                return self.add_letter(topic, payload, RefusedMessage::payload(&error), context).map(Some);
+                return self
+                    .add_dead_letter(topic, payload, RefusedMessage::payload(&error), context)
+                    .map(Some);
             }
         };
         let names = parts.iter().map(|part| part.device.as_str());
         if let Err(refused) = self.know(names, None, context)? {
-            return self.add_letter(topic, payload, refused, context).map(Some);
+            return self.add_dead_letter(topic, payload, refused, context).map(Some);
         }
         let mut faults = Faults::of(&parts);
         let draft = self.decode_parts(&parts, &mut faults, context)?;
@@ -93,7 +95,7 @@ impl Connected {
                 "the message has more than {GATEWAY_ROWS_MAX} rows (GATEWAY_ROWS_MAX); send them in several messages"
             );
             return self
-                .add_letter(topic, payload, RefusedMessage::limit("gateway_rows", &text), context)
+                .add_dead_letter(topic, payload, RefusedMessage::limit("gateway_rows", &text), context)
                 .map(Some);
         }
         self.load.add_points(draft.rows.points(), Instant::now());
@@ -101,9 +103,9 @@ impl Connected {
         let mut refusal = None;
         if let Some(unfit) = faults.unfit() {
             // This can fail, so it comes first.
-            refusal = Some(self.add_letter(topic, payload, unfit, context)?);
+            refusal = Some(self.add_dead_letter(topic, payload, unfit, context)?);
             let device = Arc::clone(&self.device);
-            self.batch(context).push_part(&device, connection, Source::Letters);
+            self.batch(context).push_part(&device, connection, Source::DeadLetters);
         }
         let mut begin = 0;
         for (part, end) in draft.ends {

@@ -166,7 +166,7 @@ impl Connected {
 
     fn repeat(&mut self, packet_id: u16, context: &mut Context<'_>) {
         let ack = self.ack((packet_id, AckKind::PubRec), Answer::Accepted, context);
-        context.batches[self.durability()].push(&self.device, ack, Source::Letters, None);
+        context.batches[self.durability()].push(&self.device, ack, Source::DeadLetters, None);
     }
 
     /// Completes a message whose rows are in the batch. `exchange` is set for the first half of a QoS 2 exchange.
@@ -183,8 +183,8 @@ impl Connected {
             Added::Telemetry(topic) => {
                 (Source::Telemetry { topic, payload: context.payload_ref(payload, class) }, None)
             }
-            Added::Refused(refusal) => (Source::Letters, Some(refusal)),
-            Added::Other => (Source::Letters, None),
+            Added::Refused(refusal) => (Source::DeadLetters, Some(refusal)),
+            Added::Other => (Source::DeadLetters, None),
         };
         // Only MQTT 5 has negative acks. Before it, a dead letter gets a plain ack.
         let told = refusal.filter(|_| self.peer.version == ProtocolVersion::V5);
@@ -235,7 +235,7 @@ impl Connected {
             self.on_device_message(topic, payload, context)?
         };
         match (unfit, of_telemetry) {
-            (Some(unfit), _) => self.add_letter(topic, payload, unfit, context).map(Added::Refused),
+            (Some(unfit), _) => self.add_dead_letter(topic, payload, unfit, context).map(Added::Refused),
             (None, Some((topic, _))) => Ok(Added::Telemetry(topic)),
             (None, None) => Ok(Added::Other),
         }
@@ -260,7 +260,7 @@ impl Connected {
     }
 
     /// Adds a refused message, or its refused part, to the batch as a dead letter. Returns the refusal for its ack.
-    pub(super) fn add_letter(
+    pub(super) fn add_dead_letter(
         &self,
         topic: &str,
         payload: &[u8],
@@ -269,10 +269,10 @@ impl Connected {
     ) -> Result<Refusal, PacketError> {
         let RefusedMessage { refusal, label, payload: part } = unfit;
         let payload = part.as_deref().unwrap_or(payload);
-        let letter = DeadLetter { door: Door::Mqtt.name(), topic, reason: &refusal.text, payload };
+        let dead_letter = DeadLetter { door: Door::Mqtt.name(), topic, reason: &refusal.text, payload };
         let (hub, peer) = (context.hub, Some(context.peer));
         let batch = &mut self.batch(context).batch;
-        hub.add_dead_letter(&self.device, letter, batch).map_err(|error| store_error(&error))?;
+        hub.add_dead_letter(&self.device, dead_letter, batch).map_err(|error| store_error(&error))?;
         refusals::message(hub, Door::Mqtt, peer, &self.device, label, &refusal.text);
         Ok(refusal)
     }

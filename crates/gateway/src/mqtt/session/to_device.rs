@@ -14,7 +14,7 @@ use wire::thingsboard::attributes::{
     push_of_deleted_to_gateway,
 };
 use wire::thingsboard::gateway::Topic as GatewayTopic;
-use wire::thingsboard::rpc::{self, Kind};
+use wire::thingsboard::rpc::{self, RpcKind};
 use wire::thingsboard::{Names, protobuf};
 
 use super::super::limits;
@@ -202,7 +202,7 @@ fn packet_of(
                 true => payloads.call(call.id, &call.method, &call.params),
                 false => Ok(rpc::call(&call.method, &call.params).into_bytes()),
             };
-            let topic = rpc::Topic { names, kind: Kind::Request, id: call.id };
+            let topic = rpc::Topic { names, kind: RpcKind::Request, id: call.id };
             payload.map(|payload| (topic.to_string(), payload))
         }
     };
@@ -228,5 +228,5 @@ fn attribute_names(filter: &str) -> Option<Names> {
 
 /// The names of a filter that selects calls of the device.
 fn call_names(filter: &str) -> Option<Names> {
-    rpc::filter(filter).filter(|(_, kind)| *kind == Kind::Request).map(|(names, _)| names)
+    rpc::filter(filter).filter(|(_, kind)| *kind == RpcKind::Request).map(|(names, _)| names)
 }

@@ -15,7 +15,7 @@ pub(super) fn is_of_device_api(topic: &str) -> bool {
     ["v1/", "v2/", "/provision/"].iter().any(|prefix| topic.starts_with(prefix))
 }
 
-/// Where the topics stand that a device may use.
+/// Where the topics are listed that a device may use.
 pub(super) fn lists(access: &str) -> String {
     format!("mqtt.{access}_topics, or {TOPICS_MEMBER}.{access} of its profile,")
 }

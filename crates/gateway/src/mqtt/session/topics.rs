@@ -40,7 +40,7 @@ pub(super) fn is_served_filter(filter: &str) -> bool {
         || for_gateways
         || responses.contains(&filter)
         || rpc::filter(filter).is_some()
-        || packages::Kind::serves(filter)
+        || packages::PackageTopics::serves(filter)
 }
 
 impl Connected {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hub::Hub;
 
-use super::super::clients::{Clients, WillFate};
+use super::super::clients::{Clients, WillOutcome};
 use super::connected::Connected;
 use super::context::Context;
 use super::end::PacketError;
@@ -52,13 +52,13 @@ impl Connected {
     }
 
     /// The outcome of the will, which waits for its delay.
-    pub(crate) fn await_will(&self, clients: &Clients) -> Arc<WillFate> {
+    pub(crate) fn await_will(&self, clients: &Clients) -> Arc<WillOutcome> {
         clients.await_will(&self.client, self.connection)
     }
 
     /// The will does not wait any more.
-    pub(crate) fn forget_will(&self, clients: &Clients, fate: &Arc<WillFate>) {
-        clients.forget_will(&self.client, fate);
+    pub(crate) fn forget_will(&self, clients: &Clients, outcome: &Arc<WillOutcome>) {
+        clients.forget_will(&self.client, outcome);
     }
 
     /// Bytes of the will and of the client identifier.

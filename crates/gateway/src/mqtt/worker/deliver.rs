@@ -31,31 +31,31 @@ impl Worker {
             }
         }
         self.store_dropped();
-        self.publications.is_empty() && self.dropped.is_empty() && self.letters.is_empty()
+        self.publications.is_empty() && self.dropped.is_empty() && self.dead_letters.is_empty()
     }
 
     /// Stores messages that receivers did not get as dead letters. The acks of their publishers come later in the store, so they
     /// wait for them.
     fn store_dropped(&mut self) {
         loop {
-            while !self.letters.is_full()
+            while !self.dead_letters.is_full()
                 && let Some(dropped) = self.dropped.pop_front()
             {
-                self.add_letter(dropped);
+                self.add_dead_letter(dropped);
             }
-            if self.letters.is_empty() {
+            if self.dead_letters.is_empty() {
                 return;
             }
-            match self.state.hub.ingest(&self.letters, Durability::Fsync) {
-                Ok(_) => self.letters.clear(),
+            match self.state.hub.ingest(&self.dead_letters, Durability::Fsync) {
+                Ok(_) => self.dead_letters.clear(),
                 Err(error) if error.blame() == Blame::Busy => {
                     self.stalled = true;
                     return;
                 }
                 Err(error) => {
-                    let messages = self.letters.len();
+                    let messages = self.dead_letters.len();
                     tracing::error!(%error, messages, "messages that did not fit into queues are lost");
-                    self.letters.clear();
+                    self.dead_letters.clear();
                 }
             }
         }
@@ -71,7 +71,7 @@ impl Worker {
     }
 
     /// Adds a message that a receiver did not get to the dead letters of the receiver.
-    fn add_letter(&mut self, dropped: Dropped) {
+    fn add_dead_letter(&mut self, dropped: Dropped) {
         let Dropped { device, message, reason } = dropped;
         let hub = &self.state.hub;
         let Some(device) = device.and_then(|device| hub.registry().device_by_id(device)) else {
@@ -80,8 +80,8 @@ impl Worker {
             return;
         };
         let (topic, payload) = (&*message.topic, &*message.payload);
-        let letter = DeadLetter { door: Door::Mqtt.name(), topic, reason: &reason, payload };
-        if let Err(error) = hub.add_dead_letter(&device, letter, &mut self.letters) {
+        let dead_letter = DeadLetter { door: Door::Mqtt.name(), topic, reason: &reason, payload };
+        if let Err(error) = hub.add_dead_letter(&device, dead_letter, &mut self.dead_letters) {
             tracing::error!(%error, device = %device.name, "a message that did not fit into a queue is lost");
         }
         refusals::message(hub, Door::Mqtt, None::<SocketAddr>, &device, "queue_full", &reason);

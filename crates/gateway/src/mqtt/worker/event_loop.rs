@@ -53,10 +53,10 @@ pub(in crate::mqtt) struct Worker {
     pub(super) queues: AckQueues,
     /// Messages of this pass for subscribers.
     pub(super) publications: Vec<Publication>,
-    /// Messages that receivers did not get, and that are not in `letters` yet.
+    /// Messages that receivers did not get, and that are not in `dead_letters` yet.
     pub(super) dropped: VecDeque<Dropped>,
     /// Dead letters of such messages.
-    pub(super) letters: Batch,
+    pub(super) dead_letters: Batch,
     /// Deletions of messages that clients have acknowledged.
     pub(super) acknowledged: Acknowledged,
     /// Answers that wait for the key-value engine.
@@ -109,7 +109,7 @@ impl Worker {
             queues: AckQueues::default(),
             publications: Vec::new(),
             dropped: VecDeque::new(),
-            letters: Batch::new(),
+            dead_letters: Batch::new(),
             acknowledged: Acknowledged::default(),
             deferred: DeferredQueue::new(),
             deliveries: Vec::new(),

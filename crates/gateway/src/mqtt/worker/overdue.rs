@@ -1,4 +1,4 @@
-//! Checks once a second: silent peers, peers that take no output, and devices that were deleted or changed.
+//! Checks once a second: silent peers, peers that accept no output, and devices that were deleted or changed.
 
 use wire::mqtt::ReasonCode;
 

@@ -46,7 +46,7 @@ impl Worker {
                 throttled = Some(self.paused.len());
             }
         }
-        // The next turn begins with the connections after the one that took the last message of this turn.
+        // The next pass begins with the connections after the one that took the last message of this pass.
         self.paused.rotate_left(throttled.unwrap_or(0));
     }
 

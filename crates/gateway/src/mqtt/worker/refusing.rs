@@ -25,7 +25,7 @@ enum Replacement {
     /// Its rows, in another series.
     Rows,
     /// A dead letter; with `whole` nothing else.
-    Letter(MessageRefusal),
+    DeadLetter(MessageRefusal),
     /// Nothing: the store accepts it in no form.
     Nothing(IngestError),
 }
@@ -49,7 +49,7 @@ impl Worker {
             let part = RefusedPart { batch: &batch.batch, rows: batch.rows(message), refused };
             let kept = match self.rows_instead(batch, message, &part, &mut rows) {
                 Ok(None) => Replacement::Rows,
-                Ok(Some(refusal)) => Replacement::Letter(refusal),
+                Ok(Some(refusal)) => Replacement::DeadLetter(refusal),
                 Err(error) if error.blame() == Blame::Caller => Replacement::Nothing(error),
                 Err(error) => return Err(error),
             };
@@ -75,7 +75,7 @@ impl Worker {
                 let message = Message { owner: device.into(), door: Door::Mqtt, topic, payload };
                 hub.rows_instead(&message, part, to)
             }
-            None => hub.letters_instead(device, part, to).map(|()| None),
+            None => hub.dead_letters_instead(device, part, to).map(|()| None),
         }
     }
 
@@ -94,12 +94,12 @@ impl Worker {
             }
             match kept {
                 Replacement::Rows => {}
-                Replacement::Letter(MessageRefusal { reason, whole: is_whole }) => {
+                Replacement::DeadLetter(MessageRefusal { reason, whole: is_whole }) => {
                     let peer = find(&mut self.connections, connection).map(|connection| connection.peer);
                     refusals::message(&self.state.hub, Door::Mqtt, peer, &device, "store_limit", &reason);
                     // Otherwise the store has its other keys, so the message counts as accepted.
                     if is_whole {
-                        batch.set_letters(message);
+                        batch.set_dead_letters(message);
                         match kind {
                             AckKind::Part => batch.refuse(whole, refusal_of_part(&device, &reason)),
                             _ => batch.refuse(message, refusal(reason)),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use model::Timestamp;
 
 use super::super::acks::ConnectionKey;
-use super::super::clients::WillFate;
+use super::super::clients::WillOutcome;
 use super::super::limits;
 use super::super::session::Connected;
 
@@ -21,7 +21,7 @@ pub(super) struct WillQueue {
 }
 
 /// The second at which a will is due, and the outcome of it before.
-type Due = (u32, Arc<WillFate>);
+type Due = (u32, Arc<WillOutcome>);
 
 /// A will that waits.
 #[derive(Debug)]
@@ -67,11 +67,12 @@ impl WillQueue {
     }
 
     /// Moves the wills that are due to those that wait, and drops those of clients that have come back. Calls `forget` for both.
-    pub(super) fn take_due(&mut self, now_s: u32, forget: impl Fn(&Will, &Arc<WillFate>)) {
-        let is_over = |(due_s, fate): &Due| *due_s <= now_s || fate.is_continued() || fate.has_ended();
-        for ((_, fate), will) in self.delayed.extract_if(.., |(due, _)| is_over(due)) {
-            forget(&will, &fate);
-            match fate.is_continued() {
+    pub(super) fn take_due(&mut self, now_s: u32, forget: impl Fn(&Will, &Arc<WillOutcome>)) {
+        let is_over =
+            |(due_s, outcome): &Due| *due_s <= now_s || outcome.is_continued() || outcome.has_ended();
+        for ((_, outcome), will) in self.delayed.extract_if(.., |(due, _)| is_over(due)) {
+            forget(&will, &outcome);
+            match outcome.is_continued() {
                 true => self.bytes -= will.bytes(),
                 false => self.wills.push_back(will),
             }

@@ -28,8 +28,8 @@ impl Worker {
         let added = match delay_s {
             0 => self.wills.add(will, bytes_max),
             _ => {
-                let fate = will.session.await_will(&self.state.clients);
-                self.wills.add_delayed(will, (self.state.now_s().saturating_add(delay_s), fate), bytes_max)
+                let outcome = will.session.await_will(&self.state.clients);
+                self.wills.add_delayed(will, (self.state.now_s().saturating_add(delay_s), outcome), bytes_max)
             }
         };
         if let Err(will) = added {
@@ -82,7 +82,7 @@ impl Worker {
     /// Takes the wills whose delay is over, or whose session has ended.
     pub(super) fn take_due_wills(&mut self) {
         let clients = &self.state.clients;
-        self.wills.take_due(self.state.now_s(), |will, fate| will.session.forget_will(clients, fate));
+        self.wills.take_due(self.state.now_s(), |will, outcome| will.session.forget_will(clients, outcome));
     }
 
     /// Discards the waiting wills; the door stops.

@@ -67,7 +67,7 @@ fn add(
     key: &mut Vec<u8>,
 ) -> Result<(), LineRefusal> {
     let put = PutLine::parse(line)?;
-    let (micros, number) = put.sample(Epoch::OpenTsdb)?;
+    let (micros, number) = put.timed_value(Epoch::OpenTsdb)?;
     let series = series_of(points, &put, rules, key)?;
     let added = points.add(item, series, Timestamp::from_micros(micros), [(VALUE, value_of(number))]);
     added.map_err(|refusal| LineRefusal::argument(refusal.to_string()))

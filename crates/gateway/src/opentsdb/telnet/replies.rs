@@ -59,7 +59,7 @@ impl Replies {
     }
 }
 
-/// A text as one line: control characters stand as escapes.
+/// A text as one line: control characters become escapes.
 pub(super) fn one_line(text: &str) -> String {
     if !text.contains(char::is_control) {
         return text.to_owned();

@@ -251,5 +251,8 @@ async fn login_ended(changes: &mut watch::Receiver<u64>, registry: &Registry, ca
 }
 
 fn no_login() -> PgError {
-    PgError::fatal("57P01", "the login has ended: its user was changed, or its key has expired; connect again")
+    PgError::fatal(
+        "57P01",
+        "the login has ended: its user was changed, or its key has expired; connect again",
+    )
 }

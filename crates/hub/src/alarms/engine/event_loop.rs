@@ -1,4 +1,4 @@
-//! The turns of the engine.
+//! The passes of the engine.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
@@ -70,14 +70,14 @@ impl Engine {
     pub(super) fn run(&mut self) -> Result<(), ThreadEnd> {
         self.load()?;
         while self.shared.tap.wait(self.pause()) {
-            self.turn()?;
+            self.pass()?;
         }
         // What is durable is evaluated before the end, so the next start has little to read again.
-        self.turn()?;
+        self.pass()?;
         self.checkpoint((self.shared.now)())
     }
 
-    fn turn(&mut self) -> Result<(), ThreadEnd> {
+    fn pass(&mut self) -> Result<(), ThreadEnd> {
         let now = (self.shared.now)();
         let mut is_due = self.checkpointed.elapsed() >= CHECKPOINT_INTERVAL;
         // First the notices: rows that came after new rules have the keys of these rules.
@@ -392,7 +392,7 @@ impl Engine {
         }
     }
 
-    /// Moves the counts of this turn to the metrics.
+    /// Moves the counts of this pass to the metrics.
     pub(super) fn count(&mut self) {
         let metrics = &self.shared.metrics.alarms;
         metrics.events.inc_by(std::mem::take(&mut self.events));

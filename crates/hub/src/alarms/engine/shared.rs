@@ -116,7 +116,7 @@ impl Shared {
                 Ok(attributes) => attributes,
                 Err(AttributeError::Kv(error)) => return Err(ThreadEnd::failed(error)),
                 Err(error) => {
-                    tracing::warn!(%owner, %error, "alarm rules go on without attributes");
+                    tracing::warn!(%owner, %error, "alarm rules continue without attributes");
                     continue;
                 }
             };

@@ -38,10 +38,10 @@ pub struct ProvisionRequest<'a> {
     pub gateway: bool,
 }
 
-/// Why a device gets no credentials.
+/// Why a device cannot get credentials.
 #[derive(Debug, thiserror::Error)]
 pub enum ProvisionRefused {
-    /// No profile has the key and the secret, or the profile gives no credentials.
+    /// No profile has the key and the secret, or the profile has no credentials.
     #[error("no device profile gives credentials for this provisionDeviceKey and provisionDeviceSecret")]
     NotFound,
     /// The address has sent too many wrong keys or secrets.

@@ -8,7 +8,7 @@ use store::LatestValue;
 use crate::attributes::{Owner, Scope};
 use crate::caller::Caller;
 use crate::entity_query::limits::QUERY_VALUES_MAX;
-use crate::entity_query::{EntityKey, EntityQueryError, KeyKind, Sample, device_of, field, within};
+use crate::entity_query::{EntityKey, EntityQueryError, KeyKind, TimedValue, device_of, field, within};
 use crate::hub::Hub;
 use crate::registry::Entity;
 
@@ -48,8 +48,8 @@ impl<'a> KeyReader<'a> {
         &self,
         entity: &Entity,
         now: Timestamp,
-    ) -> Result<Vec<Option<Sample>>, EntityQueryError> {
-        let mut values: Vec<Option<Sample>> = self
+    ) -> Result<Vec<Option<TimedValue>>, EntityQueryError> {
+        let mut values: Vec<Option<TimedValue>> = self
             .keys
             .iter()
             .map(|key| match key.kind {
@@ -88,11 +88,11 @@ impl<'a> KeyReader<'a> {
     }
 
     /// Puts a value in the places of its key, unless a newer one is there.
-    fn put(&self, values: &mut [Option<Sample>], kind: KeyKind, key: &str, sample: Sample) {
+    fn put(&self, values: &mut [Option<TimedValue>], kind: KeyKind, key: &str, timed_value: TimedValue) {
         for place in self.places.get(&(kind, key)).into_iter().flatten() {
             let place = &mut values[*place];
-            if place.as_ref().is_none_or(|(ts, _)| *ts < sample.0) {
-                *place = Some(sample.clone());
+            if place.as_ref().is_none_or(|(ts, _)| *ts < timed_value.0) {
+                *place = Some(timed_value.clone());
             }
         }
     }

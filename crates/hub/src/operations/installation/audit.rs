@@ -16,7 +16,7 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Hub {
     /// Appends a row about an act that the caller has done, and waits until it is durable: call it on a thread that may block.
-    /// The act stays done if the store takes no rows now; then the server's log names it.
+    /// The act stays done if the store does not accept rows now; then the server's log names it.
     pub(crate) fn audit(&self, caller: &Caller, act: &'static str, subject: &str) {
         self.audit_act(caller, act, subject, None);
     }

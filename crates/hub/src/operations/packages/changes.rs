@@ -182,7 +182,7 @@ impl Hub {
             let (piece, _) = record?;
             let Some(package) = piece.first_chunk().map(|id| Uuid::from_bytes(*id)) else { break };
             let pieces = pieces_from(package, 0);
-            // Whoever uploads says so before the first piece is there.
+            // The uploader says so before the first piece is there.
             if !self.packages.is_uploading(package) && !self.packages.has_file(package) {
                 let mut batch = WriteBatch::new();
                 batch.delete_range(PIECES, pieces.clone());

@@ -97,23 +97,30 @@ impl Hub {
     pub fn add_dead_letter<'a>(
         &self,
         owner: impl Into<SeriesOwner<'a>>,
-        letter: DeadLetter<'_>,
+        dead_letter: DeadLetter<'_>,
         batch: &mut Batch,
     ) -> Result<(), StoreError> {
-        let series = self.letters_of(&owner.into())?;
-        self.add_letter(series, letter, batch);
+        let series = self.dead_letter_series(&owner.into())?;
+        self.add_dead_letter_row(series, dead_letter, batch);
         Ok(())
     }
 
     /// Adds a refused payload to `batch` as a row of a series of the dead-letter table.
-    pub(crate) fn add_letter(&self, series: SeriesId, letter: DeadLetter<'_>, batch: &mut Batch) {
+    pub(crate) fn add_dead_letter_row(
+        &self,
+        series: SeriesId,
+        dead_letter: DeadLetter<'_>,
+        batch: &mut Batch,
+    ) {
         let mut row = batch.builder();
-        row.field("door", ValueRef::String(letter.door));
-        row.field("topic", ValueRef::String(letter.topic));
-        row.field("reason", ValueRef::String(letter.reason));
-        match std::str::from_utf8(letter.payload) {
+        row.field("door", ValueRef::String(dead_letter.door));
+        row.field("topic", ValueRef::String(dead_letter.topic));
+        row.field("reason", ValueRef::String(dead_letter.reason));
+        match std::str::from_utf8(dead_letter.payload) {
             Ok(text) => row.field("payload", ValueRef::String(text)),
-            Err(_) => row.field("payload_base64", ValueRef::String(&BASE64_STANDARD.encode(letter.payload))),
+            Err(_) => {
+                row.field("payload_base64", ValueRef::String(&BASE64_STANDARD.encode(dead_letter.payload)))
+            }
         }
         // Receipt times never repeat, so no dead letter overwrites another one.
         row.row(series, self.clock.next());
@@ -121,7 +128,7 @@ impl Hub {
     }
 
     /// The series of the dead letters of a device or an asset.
-    pub(crate) fn letters_of(&self, owner: &SeriesOwner<'_>) -> Result<SeriesId, StoreError> {
+    pub(crate) fn dead_letter_series(&self, owner: &SeriesOwner<'_>) -> Result<SeriesId, StoreError> {
         self.store.series(&owner.key_in(&own_table(&owner.table.namespace(), DEAD_LETTER_TABLE))?)
     }
 

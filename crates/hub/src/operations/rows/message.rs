@@ -122,7 +122,7 @@ impl Hub {
             part.move_to(self.series_of(&message.owner)?, to);
             return Ok(None);
         }
-        let letters = self.letters_of(&message.owner)?;
+        let dead_letters = self.dead_letter_series(&message.owner)?;
         let of_columns = new_columns::reason(&message.sender(), part.batch, part.refused);
         let (reason, refused_keys) = match (of_columns, refused_whole) {
             (Some(reason), _) => (reason, part.split(to)),
@@ -130,15 +130,15 @@ impl Hub {
             (None, None) => (part.refused[0].reason.to_string(), None),
         };
         let payload = refused_keys.as_deref().map_or(message.payload, str::as_bytes);
-        self.add_letter(letters, message.letter(&reason, payload), to);
+        self.add_dead_letter_row(dead_letters, message.dead_letter(&reason, payload), to);
         Ok(Some(MessageRefusal { reason, whole: refused_keys.is_none() }))
     }
 
     /// Adds dead letters to `to` in the series that a device or an asset has for them now, because their series was deleted.
     ///
     /// # Errors
-    /// The series cannot be made, or the store refuses the letters for something else; `to` has none of them.
-    pub fn letters_instead<'a>(
+    /// The series cannot be made, or the store refuses the dead letters for something else; `to` has none of them.
+    pub fn dead_letters_instead<'a>(
         &self,
         owner: impl Into<SeriesOwner<'a>>,
         part: &RefusedPart<'_>,
@@ -147,7 +147,7 @@ impl Hub {
         if !part.is_gone() {
             return Err(part.refused[0].reason.clone());
         }
-        part.move_to(self.letters_of(&owner.into())?, to);
+        part.move_to(self.dead_letter_series(&owner.into())?, to);
         Ok(())
     }
 
@@ -162,8 +162,8 @@ impl Hub {
         durability: Durability,
     ) -> Result<Ticket, StoreError> {
         let mut batch = Batch::new();
-        self.add_dead_letter(&message.owner, message.letter(reason, message.payload), &mut batch)?;
-        self.ingest_letters(&message.owner, &batch, durability)
+        self.add_dead_letter(&message.owner, message.dead_letter(reason, message.payload), &mut batch)?;
+        self.ingest_dead_letters(&message.owner, &batch, durability)
     }
 
     /// Appends dead letters of one device or asset ([`add_dead_letter`](Self::add_dead_letter)), also if the series of its dead letters was
@@ -171,7 +171,7 @@ impl Hub {
     ///
     /// # Errors
     /// The errors of [`ingest`](Self::ingest).
-    pub fn ingest_letters<'a>(
+    pub fn ingest_dead_letters<'a>(
         &self,
         owner: impl Into<SeriesOwner<'a>>,
         batch: &Batch,
@@ -181,7 +181,7 @@ impl Hub {
             Err(StoreError::Rows(refused)) => {
                 let mut moved = Batch::new();
                 let part = RefusedPart { batch, rows: 0..batch.len(), refused: refused.rows() };
-                self.letters_instead(owner, &part, &mut moved)?;
+                self.dead_letters_instead(owner, &part, &mut moved)?;
                 self.ingest(&moved, durability)
             }
             done => done,
@@ -219,7 +219,7 @@ impl<'a> Message<'a> {
         format!("the {} {}", self.owner.tag, self.owner.name)
     }
 
-    fn letter(&self, reason: &'a str, payload: &'a [u8]) -> DeadLetter<'a> {
+    fn dead_letter(&self, reason: &'a str, payload: &'a [u8]) -> DeadLetter<'a> {
         DeadLetter { door: self.door.name(), topic: self.topic, reason, payload }
     }
 }

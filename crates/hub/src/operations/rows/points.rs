@@ -58,9 +58,10 @@ impl Hub {
             accepted.refused.extend(appended.refused);
             tickets.extend(appended.ticket);
         }
-        if !points.letters.is_empty() {
-            let letters = self.refused_items(&points, topic)?;
-            tickets.push(self.append_when_free(busy_timeout, || self.ingest(&letters, DURABILITY)).await?);
+        if !points.dead_letters.is_empty() {
+            let dead_letters = self.dead_letter_rows(&points, topic)?;
+            tickets
+                .push(self.append_when_free(busy_timeout, || self.ingest(&dead_letters, DURABILITY)).await?);
         }
         for ticket in tickets {
             self.wait_until_durable(ticket, DURABILITY).await?;
@@ -68,13 +69,15 @@ impl Hub {
         Ok(accepted)
     }
 
-    /// The letters as rows of the table of dead letters, in the series of the sender's login.
-    fn refused_items(&self, points: &Points, topic: &str) -> Result<Batch, StoreError> {
+    /// The dead letters as rows of their table, in the series of the sender's login.
+    fn dead_letter_rows(&self, points: &Points, topic: &str) -> Result<Batch, StoreError> {
         let caller = &points.caller;
         let table = own_table(&self.registry.namespace(caller.tenant()), DEAD_LETTER_TABLE);
         let series = self.store.series(&SeriesKey::new(&table, &[(AUDIT_TAG, caller.login())])?)?;
         let mut batch = Batch::new();
-        points.letters.each(topic, |letter| self.add_letter(series, letter, &mut batch));
+        points
+            .dead_letters
+            .each(topic, |dead_letter| self.add_dead_letter_row(series, dead_letter, &mut batch));
         Ok(batch)
     }
 

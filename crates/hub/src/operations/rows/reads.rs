@@ -8,7 +8,7 @@ use store::LatestValue;
 
 use crate::caller::{Action, Caller};
 use crate::error::Error;
-use crate::history::{self, History, HistoryRequest, Reduction, RowSink, Sink, TextHeld};
+use crate::history::{self, HeldTextBytes, History, HistoryRequest, Reduction, RowSink, ValueSink};
 use crate::hub::Hub;
 use crate::live::LiveConnection;
 use crate::series_owner::SeriesOwner;
@@ -60,7 +60,7 @@ impl Hub {
         caller: &Caller,
         series: SeriesId,
         request: &HistoryRequest,
-        sink: &mut impl Sink,
+        sink: &mut impl ValueSink,
     ) -> Result<(), Error> {
         caller.check(Action::Read)?;
         Ok(history::read_into(&*self.store, series, request, sink)?)
@@ -84,7 +84,7 @@ impl Hub {
         caller: &Caller,
         series: &[SeriesId],
         request: &HistoryRequest,
-        text: &TextHeld,
+        text: &HeldTextBytes,
     ) -> Result<Reduction, Error> {
         caller.check(Action::Read)?;
         Ok(Reduction::read(&*self.store, series, request, text)?)

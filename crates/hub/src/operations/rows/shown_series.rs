@@ -113,7 +113,7 @@ impl Hub {
             let before = self
                 .history(caller, series, &request)?
                 .pop()
-                .and_then(|(_, samples)| samples.into_iter().next());
+                .and_then(|(_, timed_values)| timed_values.into_iter().next());
             if let Some((ts, value)) = before {
                 (latest.ts, latest.value) = (ts, value);
             }

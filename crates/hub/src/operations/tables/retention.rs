@@ -9,7 +9,7 @@ use crate::clock::system_now;
 use crate::hub::Hub;
 
 impl Hub {
-    /// For how long the table keeps rows; `None` for ever.
+    /// For how long the table keeps rows; `None` forever.
     pub fn ttl(&self, table: &TableName) -> Option<Duration> {
         self.ttls.get(table, || self.store.ttl(table))
     }

@@ -156,7 +156,7 @@ fn nothing_is_sent_that_is_due_after_the_end_of_its_load() {
 }
 
 #[test]
-fn a_connection_is_not_opened_again_amid_the_events_of_a_turn() {
+fn a_connection_is_not_opened_again_within_the_events_of_a_pass() {
     assert_eq!(poll_with(&[0, 2], |worker| worker.poll_once(0).unwrap()), "srro");
     let load =
         Load::Reopen { when: ReopenTrigger::Once, close: Close::Fin, class: 0, then: AfterReopen::Keep };
@@ -180,7 +180,7 @@ fn an_operation_without_room_in_the_window_is_not_held_before_all_answers_are_re
 }
 
 #[test]
-fn a_turn_that_is_behind_sends_so_many_and_then_reads() {
+fn a_pass_that_is_behind_sends_that_many_and_then_reads() {
     let done = poll_with(&vec![1; 3 * SENDS_PER_POLL], |worker| worker.poll_once(0).unwrap());
     let sends = "s".repeat(SENDS_PER_POLL);
     assert_eq!(done, format!("sr{sends}r"));

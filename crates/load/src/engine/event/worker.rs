@@ -237,7 +237,7 @@ impl<'a, P: Protocol> Worker<'a, P> {
     }
 
     /// Sends operations that came due while the worker read answers, at most `left`: an answer can wait, and a late
-    /// send is lag. Two kinds of connections wait until the end of the poll: one that would have to be opened, because
+    /// send is lag. Two kinds of connections wait until the end of the poll: one that must be opened first, because
     /// pending events may refer to its old socket, and one whose window is full, because the answer that makes room may
     /// have arrived already.
     fn send_what_came_due(&mut self, left: &mut usize) -> Result<()> {

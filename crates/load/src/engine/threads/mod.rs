@@ -120,7 +120,7 @@ fn check(plan: &Plan) -> Result<()> {
     }
     if plan.busy_poll_us > 0 {
         return Err(Error::Options(
-            "busy_poll_us: this driver has a thread for each connection, and so many do not poll; leave it out".to_owned(),
+            "busy_poll_us: this driver has a thread for each connection, and that many do not poll; leave it out".to_owned(),
         ));
     }
     for load in plan.segments.iter().flat_map(|segment| &segment.loads) {

@@ -99,7 +99,7 @@ fn without_spare_stages(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Executio
     with_input(&plan, without_spare_stages(Arc::clone(children[0]))?)
 }
 
-/// Returns the replacement of a last stage over spread states of runs; `None` if `plan` is no such stage or must stay.
+/// Returns the replacement of a last stage over spread states of runs; `None` if `plan` is not such a stage or must stay.
 fn merged_runs(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let last = plan.downcast_ref::<AggregateExec>();
     let Some(last) = last.filter(|last| *last.mode() == AggregateMode::FinalPartitioned) else {

@@ -418,7 +418,7 @@ impl ExecutionPlan for StoreScan {
         self.read.limit
     }
 
-    /// Keeps the conditions of sorts above. The scan does not apply them to rows, so the operators above still have to.
+    /// Keeps the conditions of sorts above. The scan does not apply them to rows, so the operators above still must.
     fn handle_child_pushdown_result(
         &self,
         _phase: FilterPushdownPhase,

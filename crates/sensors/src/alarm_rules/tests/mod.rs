@@ -125,7 +125,7 @@ fn thresholds() -> Json {
 }
 
 #[test]
-fn an_attribute_replaces_the_schedule_and_what_is_no_schedule_replaces_nothing() {
+fn an_attribute_replaces_the_schedule_and_what_is_not_a_schedule_replaces_nothing() {
     let mut always = rule(vec![number("t", "GREATER", 20.0)], simple());
     always["schedule"] = json!({
         "type": "CUSTOM", "timezone": "UTC", "items": [],
@@ -193,7 +193,7 @@ fn a_duration_ends_by_events_or_by_the_timer() {
     assert_eq!(device.row(55 * SECOND, "t", float(19.0)), None);
     assert_eq!(device.deadline(), None, "the condition does not hold any more");
     assert_eq!(device.row(56 * SECOND, "t", float(25.0)), None);
-    assert_eq!(device.row(61 * SECOND, "t", float(25.0)), None, "it began anew");
+    assert_eq!(device.row(61 * SECOND, "t", float(25.0)), None, "it began again");
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn attributes_do_not_ask_rules_of_telemetry() {
 }
 
 #[test]
-fn an_alarm_that_was_ended_from_outside_begins_anew() {
+fn an_alarm_that_was_ended_from_outside_begins_again() {
     let mut device = Device::new(&thresholds());
     assert_eq!(device.row(1, "t", float(35.0)), create(Severity::Critical));
     assert!(device.state.ended());

@@ -43,7 +43,7 @@ fn numbers_compare_by_value_whatever_their_type() {
 }
 
 #[test]
-fn a_text_that_is_no_number_holds_in_no_comparison_and_is_counted() {
+fn a_text_that_is_not_a_number_holds_in_no_comparison_and_is_counted() {
     let mut device = of_predicate(numeric("NOT_EQUAL", 5.0));
     assert_eq!(device.row(1, "k", ValueRef::String("n/a")), None);
     assert_eq!(device.row(2, "k", ValueRef::Json("[1]")), None);

@@ -30,7 +30,7 @@ pub(crate) struct Node {
     pub(crate) place: TextPosition,
     pub(crate) values: Vec<Value>,
     pub(crate) children: Vec<Node>,
-    /// The text of an element, as it stands.
+    /// The text of an element, unchanged.
     pub(crate) text: String,
     /// Where the text begins.
     pub(crate) text_place: TextPosition,

@@ -25,8 +25,8 @@ pub(crate) use storage::place as storage_place;
 pub use storage::{DatabaseAddress, DatabaseKind, DatabaseOptions, JdbcUrl, StoragePlace, check_driver};
 pub use windows::{Extent, Slide, Window};
 pub use wrappers::{
-    CsvColumn, CsvFile, CsvFormat, External, JdbcSource, MqttTopic, Relation, Remote, RemoteInterface,
-    TimePattern, TimeZone, Wrapper,
+    CsvColumn, CsvFile, CsvFormat, ExternalWrapper, JdbcWrapper, MqttTopic, Relation, Remote,
+    RemoteInterface, TimePattern, TimeZone, Wrapper,
 };
 
 use super::descriptor::{Descriptor, Source};

@@ -18,7 +18,7 @@ pub(super) fn check(
     findings: &mut Findings,
 ) {
     if streams.is_empty() {
-        let text = "the sensor has no stream, so it gives no rows".to_owned();
+        let text = "the sensor has no stream, so it makes no rows".to_owned();
         findings.notes.push(Note { place: descriptor.name.place, text });
         return;
     }

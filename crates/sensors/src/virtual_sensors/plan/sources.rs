@@ -100,7 +100,7 @@ fn sampling(source: &Source, notes: &mut Vec<Note>) -> Result<Option<f64>, Fault
         return Ok(None);
     }
     let text = if rate == 0.0 {
-        format!("sampling-rate is 0, so source {} gives no rows", source.alias.value)
+        format!("sampling-rate is 0, so source {} has no rows", source.alias.value)
     } else {
         format!(
             "sampling-rate keeps elements whose time in milliseconds modulo 100 is less than {}, as GSN does; of times in whole \

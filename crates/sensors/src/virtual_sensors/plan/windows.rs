@@ -81,7 +81,7 @@ pub(super) fn window(source: &Source, notes: &mut Vec<Note>) -> Result<Window, F
         }
     };
     if matches!(size, Extent::Count(0) | Extent::Millis(0)) {
-        let text = format!("the window of source {} is empty, so it gives no rows", source.alias.value);
+        let text = format!("the window of source {} is empty, so it has no rows", source.alias.value);
         notes.push(Note { place: source.alias.place, text });
     }
     let Some(said) = source.slide.as_ref().filter(present) else {

@@ -51,7 +51,7 @@ impl Sensor {
         self.streams[id.stream].reach(id.source, self.is_restored)
     }
 
-    /// An element from before comes back, in the order of the times. It gives no rows and is not counted.
+    /// An element from before comes back, in the order of the times. It makes no rows and is not counted.
     pub fn fill(&mut self, id: SourceId, timed: i64, field: &mut dyn FnMut(&str) -> Datum) {
         if timed.checked_abs().is_some_and(|timed| timed <= TIMED_MAX) {
             let row = self.row(id, timed, field);

@@ -122,7 +122,7 @@ impl Accumulator {
                 *values.entry(Key(datum.clone())).or_default() += 1
             }
             (Self::Ordered(values), Operand::Datum(datum)) => drop(values.insert(order, datum.clone())),
-            (state, operand) => debug_assert!(false, "{state:?} takes no {operand:?}"),
+            (state, operand) => debug_assert!(false, "{state:?} does not accept {operand:?}"),
         }
     }
 
@@ -140,7 +140,7 @@ impl Accumulator {
                 }
             }
             (Self::Ordered(values), _) => drop(values.remove(&order)),
-            (state, operand) => debug_assert!(false, "{state:?} takes no {operand:?}"),
+            (state, operand) => debug_assert!(false, "{state:?} does not accept {operand:?}"),
         }
     }
 

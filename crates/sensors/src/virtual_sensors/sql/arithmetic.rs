@@ -23,7 +23,7 @@ impl Arithmetic {
         }
     }
 
-    /// The result. Dividing by zero gives no value, as in MySQL; whole numbers give whole numbers, as in H2.
+    /// The result. Dividing by zero has no value, as in MySQL; whole numbers give whole numbers, as in H2.
     pub(crate) fn value(self, left: &Datum, right: &Datum) -> Result<Datum, String> {
         let (Some(left), Some(right)) = (left.number()?, right.number()?) else { return Ok(Datum::Null) };
         if let (Number::Int(left), Number::Int(right)) = (left, right) {

@@ -80,7 +80,7 @@ impl Compiler<'_> {
     fn argument(&mut self, call: &Call, name: &str, argument: &FunctionArgExpr) -> Result<Expr, Fault> {
         match argument {
             FunctionArgExpr::Expr(expr) => self.expr(expr),
-            _ => Err(Fault::invalid(self.place(call.span()), format!("{name} takes no *"))),
+            _ => Err(Fault::invalid(self.place(call.span()), format!("{name} does not accept *"))),
         }
     }
 
@@ -92,8 +92,9 @@ impl Compiler<'_> {
     ) -> Result<Expr, Fault> {
         let name = name(call);
         if self.mode != Mode::Groups {
-            let reason =
-                format!("{name} stands where no aggregate can be: in WHERE, ON, GROUP BY or an aggregate");
+            let reason = format!(
+                "{name} is not allowed here: no aggregate can be in WHERE, ON, GROUP BY or an aggregate"
+            );
             return Err(Fault::invalid(self.place(call.span()), reason));
         }
         let [argument] = arguments else {

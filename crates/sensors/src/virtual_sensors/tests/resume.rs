@@ -80,7 +80,7 @@ const WINDOWS: &[&str] = &[
 ];
 
 #[test]
-fn every_kind_of_window_goes_on() {
+fn every_kind_of_window_continues() {
     let output = [("n", "bigint"), ("total", "double"), ("newest", "bigint")];
     let query = "select count(*) as n, sum(x) as total, last(x) as newest from a";
     for window in WINDOWS {
@@ -91,7 +91,7 @@ fn every_kind_of_window_goes_on() {
 }
 
 #[test]
-fn every_class_goes_on() {
+fn every_class_continues() {
     let classes = [
         ("Counter", "", "counter"),
         ("SMACleaner", "<param name='size'>3</param><param name='error-threshold'>0.2</param>", "raw_value"),
@@ -119,7 +119,7 @@ fn cleaned(model: &str, size: usize) -> String {
 }
 
 #[test]
-fn models_go_on() {
+fn models_continue() {
     for model in ["linear", "quadratic", "chebyschev_deg2"] {
         check(&cleaned(model, 7), None);
     }
@@ -144,7 +144,7 @@ fn scripted(more: &str) -> String {
 }
 
 #[test]
-fn scripts_go_on() {
+fn scripts_continue() {
     check(&scripted(""), None);
     check(&scripted(""), Some(3_000));
     let periodic = "<param name='scriptlet-periodic'>n = state.n ?? 0; sum = -1; true</param><param name='period'>5000</param>";
@@ -152,7 +152,7 @@ fn scripts_go_on() {
 }
 
 #[test]
-fn a_chart_goes_on() {
+fn a_chart_continues() {
     let xml = one_source("storage-size='1'", "select x from wrapper", "select x from a", &[("x", "double")]);
     let xml = xml.replace("<processing-class>", "<processing-class><class-name>Chart</class-name>");
     check(&xml, None);
@@ -167,7 +167,7 @@ fn a_chart_goes_on() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn whenever_a_script_or_a_model_ends_it_goes_on(
+    fn whenever_a_script_or_a_model_ends_it_continues(
         steps in prop::collection::vec((0_i64..20_000, -50_i64..50), 1..60),
         at in any::<prop::sample::Index>(),
         size in 3_usize..9,
@@ -182,7 +182,7 @@ proptest! {
 }
 
 #[test]
-fn rates_and_counts_go_on() {
+fn rates_and_counts_continue() {
     let xml = one_source("storage-size='2'", "select x from wrapper", "select x from a", &[("x", "bigint")]);
     check(&xml.replace("<stream name='s'>", "<stream name='s' rate='3000' count='9'>"), None);
     check(&xml.replace("<output-structure>", "<output-specification rate='2000'/><output-structure>"), None);

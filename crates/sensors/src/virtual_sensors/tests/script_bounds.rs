@@ -1,4 +1,4 @@
-//! The limits of scripts: a run that goes over one gives no row, keeps nothing, and does not take the time of other sensors.
+//! The limits of scripts: a run that goes over one makes no row, keeps nothing, and does not take the time of other sensors.
 
 use super::scriptlet::scripted;
 use super::*;
@@ -9,7 +9,7 @@ use crate::virtual_sensors::limits::{
 const OUTPUT: [(&str, &str); 1] = [("n", "bigint")];
 
 #[test]
-fn a_script_that_does_not_end_is_stopped_and_the_next_row_goes_on() {
+fn a_script_that_does_not_end_is_stopped_and_the_next_row_continues() {
     let script = "state.runs = (state.runs ?? 0) + 1;\nif x == 2 { loop {} }\nn = state.runs;";
     let mut run = Run::new(&scripted(script, "", &OUTPUT));
     run.x(1, 1).x(2, 2).x(3, 3);

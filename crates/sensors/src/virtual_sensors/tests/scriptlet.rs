@@ -71,7 +71,7 @@ fn a_field_without_a_value_is_unit() {
     assert_eq!((run.take(), run.sensor.counters().faults), (vec!["2: 2".to_owned()], 0));
     let mut run = Run::new(&scripted("n = x + 1;", "", &[("n", "bigint")]));
     run.element(1, &[]).x(2, 1);
-    assert_eq!(run.take(), ["2: 2"], "a sum with no value is a fault, and the next row goes on");
+    assert_eq!(run.take(), ["2: 2"], "a sum with no value is a fault, and the next row continues");
     let fault = run.sensor.counters().last_fault.expect("a fault");
     assert!(
         fault.starts_with("script at line 1, column ") && fault.contains("Function not found"),
@@ -130,7 +130,7 @@ fn a_second_script_runs_at_turns_of_a_clock() {
 }
 
 #[test]
-fn a_script_of_a_clock_gives_no_row_without_true() {
+fn a_script_of_a_clock_has_no_row_without_true() {
     let more = "<param name='scriptlet-periodic'>state.n = 0;</param><param name='period'>1000</param>";
     let mut run = Run::new(&scripted("state.n = (state.n ?? 0) + 1; n = state.n;", more, &[("n", "bigint")]));
     run.x(100, 1).x(900, 2).x(1_500, 4).tick(3_500);

@@ -25,7 +25,7 @@ fn a_count_that_moves_on_each_element_holds_the_newest() {
 }
 
 #[test]
-fn a_slide_of_one_is_no_slide() {
+fn a_slide_of_one_is_not_a_slide() {
     let mut run = summed("storage-size='2' slide=' 1 '");
     run.x(1, 1).x(2, 10).x(3, 100);
     assert_eq!(run.take(), ["1: 1 1", "2: 2 11", "3: 2 110"]);
@@ -93,7 +93,7 @@ fn an_element_of_the_time_of_a_slide_is_in_it() {
 }
 
 #[test]
-fn an_empty_window_gives_no_row_of_a_stream() {
+fn an_empty_window_has_no_row_of_a_stream() {
     let mut run = summed("storage-size='1s' slide='1s'");
     run.x(0, 1).tick(5000);
     assert_eq!(run.take(), ["1000: 1 1"]);

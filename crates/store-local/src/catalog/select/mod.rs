@@ -7,7 +7,7 @@ use parking_lot::RwLock;
 use roaring::RoaringBitmap;
 use store::{SeriesSet, TagColumn, TagMatcher, TagPredicate};
 
-use super::series::{Found, SeriesIndex, TagIndex};
+use super::series::{SeriesIndex, TagIndex, TaggedSeries};
 
 /// Number of values that are tried under one lock. This takes some tens of microseconds.
 const SLICE: usize = 1024;
@@ -91,7 +91,7 @@ fn select_exact(index: &SeriesIndex, table: u32, conditions: &[&Condition<'_>]) 
 
 fn union<'a, 'b>(
     values: impl IntoIterator<Item = &'b String>,
-    of: impl Fn(&String) -> Option<Found<'a>>,
+    of: impl Fn(&String) -> Option<TaggedSeries<'a>>,
 ) -> SeriesSet {
     let mut set = SeriesSet::new();
     for found in values.into_iter().filter_map(of) {
@@ -100,13 +100,13 @@ fn union<'a, 'b>(
     set
 }
 
-fn unite(set: &mut SeriesSet, found: &Found<'_>) {
+fn unite(set: &mut SeriesSet, found: &TaggedSeries<'_>) {
     match found {
-        Found::One(id) => {
+        TaggedSeries::One(id) => {
             set.insert(*id);
         }
-        Found::Shared(ids) if set.is_empty() => *set = ids.to_bitmap(),
-        Found::Shared(ids) => ids.unite_into(set),
+        TaggedSeries::Shared(ids) if set.is_empty() => *set = ids.to_bitmap(),
+        TaggedSeries::Shared(ids) => ids.unite_into(set),
     }
 }
 
@@ -172,8 +172,8 @@ impl Pattern<'_> {
             for number in slice {
                 if self.predicate.accepts(Some(index.text_of(values, self.tag, number))) {
                     match values.series_of(number) {
-                        Found::One(id) => single.push(id),
-                        Found::Shared(ids) => ids.unite_into(&mut found),
+                        TaggedSeries::One(id) => single.push(id),
+                        TaggedSeries::Shared(ids) => ids.unite_into(&mut found),
                     }
                 }
             }

@@ -151,7 +151,7 @@ fn open(args: &ImportArgs, config: &Config) -> anyhow::Result<Destination> {
     })
 }
 
-/// Says how an unknown device is added.
+/// Describes how an unknown device is added.
 fn with_remedy(error: anyhow::Error) -> anyhow::Error {
     match error.downcast_ref() {
         Some(UnknownDevice(name)) => {

@@ -20,7 +20,7 @@ use super::file;
 ///
 /// The first line of a file has the names of the fields. The column `timed` is the time of an element: milliseconds since 1970, or
 /// RFC 3339. Lines are in the order of their times, and the clock is at the time of the line; with --lateness they may be
-/// out of order by so much. Slides in time end with the last line. A cell that is a number is a number unless the descriptor
+/// out of order by that much. Slides in time end with the last line. A cell that is a number is a number unless the descriptor
 /// states that its field is text; an empty cell is not a value.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -193,7 +193,7 @@ fn write(out: &mut csv::Writer<io::StdoutLock<'_>>, cells: Vec<String>) -> anyho
     out.write_record(cells).context("cannot write to standard output")
 }
 
-/// What was left out, for people. Rows stand on standard output alone.
+/// What was left out, for people. Rows are on standard output alone.
 fn report(counters: &Counters) -> anyhow::Result<()> {
     let counts = [
         (counters.late, "elements came too late"),

@@ -119,7 +119,7 @@ impl Prompt<'_> {
         }
     }
 
-    /// Runs a command of the prompt. Returns whether the prompt goes on.
+    /// Runs a command of the prompt. Returns whether the prompt continues.
     fn command(&mut self, command: &Command<'_>) -> anyhow::Result<bool> {
         match command {
             Command::Tables => self.ask(TABLES)?,

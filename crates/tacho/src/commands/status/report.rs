@@ -144,8 +144,8 @@ impl State {
     fn words(self) -> &'static str {
         match self {
             Self::Ready => "ready",
-            Self::Busy => "busy: writes have to wait",
-            Self::Sealed => "sealed: no more writes are taken since one failed; reads go on",
+            Self::Busy => "busy: writes must wait",
+            Self::Sealed => "sealed: the store accepts no more writes since one failed; reads continue",
             Self::Silent => "no answer",
             Self::Starting => "starting",
             Self::Stopped => "stopped: no server runs on this directory",

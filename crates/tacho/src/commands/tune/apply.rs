@@ -100,7 +100,7 @@ fn planned(args: &ApplyArgs, looked: &InspectedTarget) -> anyhow::Result<Vec<Par
     Ok(plan.changes)
 }
 
-/// Asks. Without a terminal nobody can answer, so `--yes` has to.
+/// Asks. Without a terminal nobody can answer, so `--yes` must.
 fn confirmed(yes: bool, question: &str) -> anyhow::Result<bool> {
     if yes {
         return Ok(true);

@@ -6,14 +6,14 @@ use load::dataset::Random;
 
 use super::slots::Slots;
 
-/// Words that stand before a proper word, the most frequent first.
+/// Words before a proper word, the most frequent first.
 const KINDS: [&str; 48] = [
     "Rio", "Lake", "Mount", "Cerro", "Sankt", "San", "Santa", "Hotel", "Ban", "Wadi", "Jabal", "Gunung",
     "Sungai", "El", "La", "Los", "Las", "Monte", "Pic", "Puy", "Cape", "Fort", "Port", "Bayt", "Tall", "Kuh",
     "Rud", "Nahr", "Ozero", "Reka", "Gora", "Krasnaya", "Novaya", "Stary", "Nova", "Velika", "Ober", "Unter",
     "Bad", "Gross", "Klein", "Saint", "Sainte", "Villa", "Quebrada", "Laguna", "Desa", "Kampong",
 ];
-/// Words that stand after a proper word.
+/// Words after a proper word.
 const ENDINGS: [&str; 24] = [
     "Creek", "School", "Church", "Park", "River", "Point", "Island", "Bay", "Farm", "Hill", "Station",
     "Cemetery", "Valley", "Bridge", "Ridge", "Spring", "Norte", "Sur", "Grande", "Khurd", "Kalan", "Cun",

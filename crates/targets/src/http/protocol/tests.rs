@@ -2,7 +2,7 @@
 
 use crate::http::{Expect, JsonExpect, JsonOptions, Request};
 use proptest::prelude::*;
-use wire::http2::{self, Kind, flag, setting, write};
+use wire::http2::{self, FrameKind, flag, setting, write};
 
 use super::*;
 
@@ -190,14 +190,14 @@ fn with_a_connection_for_each_request_it_is_over_after_its_answer() {
         let mut client = Client::new(&driver);
         assert_eq!(driver.lifetime(&client.session), Lifetime::OnDemand);
         if version == Version::Two {
-            client.receive(&frame(Kind::Settings, 0, 0, &[])).unwrap();
+            client.receive(&frame(FrameKind::Settings, 0, 0, &[])).unwrap();
         }
         client.start(1);
         match version {
             Version::One => client.receive(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").unwrap(),
             Version::Two => {
                 client
-                    .receive(&frame(Kind::Headers, flag::END_HEADERS | flag::END_STREAM, 1, &[0x88]))
+                    .receive(&frame(FrameKind::Headers, flag::END_HEADERS | flag::END_STREAM, 1, &[0x88]))
                     .unwrap();
             }
         }
@@ -225,7 +225,7 @@ fn headers_of_the_connection_are_refused() {
     assert!(error.contains("the driver's own"), "{error}");
 }
 
-fn frame(kind: Kind, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+fn frame(kind: FrameKind, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     write::header(&mut out, payload.len(), kind, flags, stream);
     out.extend_from_slice(payload);
@@ -233,7 +233,7 @@ fn frame(kind: Kind, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 }
 
 /// The kind, flags, stream and payload of a frame.
-type Owned = (Kind, u8, u32, Vec<u8>);
+type Owned = (FrameKind, u8, u32, Vec<u8>);
 
 fn frames(mut bytes: &[u8]) -> Vec<Owned> {
     bytes = bytes.strip_prefix(http2::PREFACE).unwrap_or(bytes);
@@ -265,24 +265,24 @@ fn streams_are_answered_in_any_order_and_each_for_itself() {
     assert_eq!(answers, [Answer::Key(1), Answer::Key(3), Answer::Key(5)]);
     let sent = frames(&client.out);
     let ends = flag::END_HEADERS | flag::END_STREAM;
-    assert!(sent.iter().all(|(kind, flags, _, _)| (*kind, *flags) == (Kind::Headers, ends)), "{sent:?}");
-    let mut said = frame(Kind::Headers, flag::END_HEADERS, 5, &[0x88]);
-    said.extend(frame(Kind::Headers, ends, 3, &[0x8d]));
-    said.extend(frame(Kind::Data, flag::PADDED, 5, b"\x03hel___"));
-    said.extend(frame(Kind::Ping, 0, 0, b"12345678"));
+    assert!(sent.iter().all(|(kind, flags, _, _)| (*kind, *flags) == (FrameKind::Headers, ends)), "{sent:?}");
+    let mut said = frame(FrameKind::Headers, flag::END_HEADERS, 5, &[0x88]);
+    said.extend(frame(FrameKind::Headers, ends, 3, &[0x8d]));
+    said.extend(frame(FrameKind::Data, flag::PADDED, 5, b"\x03hel___"));
+    said.extend(frame(FrameKind::Ping, 0, 0, b"12345678"));
     // Headers in two frames, then those of an interim answer, then the final ones, and a trailer behind the body.
-    said.extend(frame(Kind::Headers, 0, 1, &[0x48, 3, b'1', b'0', b'3']));
-    said.extend(frame(Kind::Continuation, flag::END_HEADERS, 1, &[0x00]));
-    said.extend(frame(Kind::Headers, flag::END_HEADERS, 1, &[0x88]));
-    said.extend(frame(Kind::Data, 0, 1, b"hello"));
-    said.extend(frame(Kind::Headers, ends, 1, &[0x00, 1, b'a', 1, b'b']));
-    said.extend(frame(Kind::Data, flag::END_STREAM, 5, b"lo"));
+    said.extend(frame(FrameKind::Headers, 0, 1, &[0x48, 3, b'1', b'0', b'3']));
+    said.extend(frame(FrameKind::Continuation, flag::END_HEADERS, 1, &[0x00]));
+    said.extend(frame(FrameKind::Headers, flag::END_HEADERS, 1, &[0x88]));
+    said.extend(frame(FrameKind::Data, 0, 1, b"hello"));
+    said.extend(frame(FrameKind::Headers, ends, 1, &[0x00, 1, b'a', 1, b'b']));
+    said.extend(frame(FrameKind::Data, flag::END_STREAM, 5, b"lo"));
     client.out.clear();
     client.receive_cut(&said, &[1, 7, 3]);
     let expected: Ended =
         vec![(Answer::Key(3), Some("status 404".to_owned())), (Answer::Key(1), None), (Answer::Key(5), None)];
     assert_eq!(client.ended, expected);
-    assert_eq!(frames(&client.out), [(Kind::Ping, flag::ACK, 0, b"12345678".to_vec())]);
+    assert_eq!(frames(&client.out), [(FrameKind::Ping, flag::ACK, 0, b"12345678".to_vec())]);
 }
 
 #[test]
@@ -292,23 +292,24 @@ fn a_server_that_goes_away_answers_what_it_has_and_gets_the_rest_again() {
     client.receive(&settings(&[])).unwrap();
     client.start(3);
     let ends = flag::END_HEADERS | flag::END_STREAM;
-    client.receive(&frame(Kind::GoAway, 0, 0, &[0, 0, 0, 3, 0, 0, 0, 0])).unwrap();
+    client.receive(&frame(FrameKind::GoAway, 0, 0, &[0, 0, 0, 3, 0, 0, 0, 0])).unwrap();
     assert_eq!((driver.window(&client.session), client.over), (0, false));
-    client.receive(&frame(Kind::Headers, ends, 3, &[0x88])).unwrap();
+    client.receive(&frame(FrameKind::Headers, ends, 3, &[0x88])).unwrap();
     assert!(!client.over);
-    client.receive(&frame(Kind::Headers, ends, 1, &[0x88])).unwrap();
+    client.receive(&frame(FrameKind::Headers, ends, 1, &[0x88])).unwrap();
     assert!(client.over && client.session.again.len() == 1);
     assert_eq!(client.ended.len(), 2);
 
     let mut client = Client::new(&driver);
     client.receive(&settings(&[])).unwrap();
     client.start(1);
-    let error = client.receive(&frame(Kind::GoAway, 0, 0, b"\0\0\0\x01\0\0\0\x0bslow down")).unwrap_err();
+    let error =
+        client.receive(&frame(FrameKind::GoAway, 0, 0, b"\0\0\0\x01\0\0\0\x0bslow down")).unwrap_err();
     assert!(error.contains("ENHANCE_YOUR_CALM slow down"), "{error}");
     let mut client = Client::new(&driver);
     client.receive(&settings(&[])).unwrap();
     client.start(1);
-    client.receive(&frame(Kind::RstStream, 0, 1, &[0, 0, 0, 7])).unwrap();
+    client.receive(&frame(FrameKind::RstStream, 0, 1, &[0, 0, 0, 7])).unwrap();
     assert!(client.ended[0].1.as_ref().unwrap().contains("REFUSED_STREAM"));
     assert_eq!(client.closed(), Ok(()), "nothing was on its way");
 }
@@ -324,14 +325,14 @@ fn bodies_wait_for_the_windows_of_stream_and_connection() {
     client.start(1);
     let lengths = |out: &[u8]| -> Vec<(usize, u8)> {
         let data =
-            |(kind, flags, _, payload): &Owned| (*kind == Kind::Data).then_some((payload.len(), *flags));
+            |(kind, flags, _, payload): &Owned| (*kind == FrameKind::Data).then_some((payload.len(), *flags));
         frames(out).iter().filter_map(data).collect()
     };
     assert_eq!(lengths(&client.out), [(40, 0)]);
     client.out.clear();
-    client.receive(&frame(Kind::WindowUpdate, 0, 1, &[0, 0, 0, 25])).unwrap();
+    client.receive(&frame(FrameKind::WindowUpdate, 0, 1, &[0, 0, 0, 25])).unwrap();
     client.receive(&settings(&[(setting::INITIAL_WINDOW_SIZE, 50)])).unwrap();
-    client.receive(&frame(Kind::WindowUpdate, 0, 1, &[0, 0, 4, 0])).unwrap();
+    client.receive(&frame(FrameKind::WindowUpdate, 0, 1, &[0, 0, 4, 0])).unwrap();
     assert_eq!(lengths(&client.out), [(25, 0), (10, 0), (25, flag::END_STREAM)]);
 }
 
@@ -340,7 +341,7 @@ fn a_server_of_http1_is_told_from_one_that_speaks_nonsense() {
     let driver = driver(operation("GET /", ok()), Version::Two, false);
     let error = |bytes: &[u8]| Client::new(&driver).receive(bytes).unwrap_err();
     assert!(error(b"HTTP/1.1 400 Bad Request\r\n\r\n").contains("speaks HTTP/1.1 here"));
-    assert!(error(&frame(Kind::Ping, 0, 0, b"12345678")).contains("does not begin with its settings"));
+    assert!(error(&frame(FrameKind::Ping, 0, 0, b"12345678")).contains("does not begin with its settings"));
     assert!(error(b"SSH-2.0-OpenSSH_9.2p1 Debian").contains("longer than the limit"));
 }
 

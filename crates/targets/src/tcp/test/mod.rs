@@ -25,7 +25,7 @@ const REQUEST: &str = "request";
 /// The limit that a phase measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Kind {
+pub(super) enum TestKind {
     /// The number of connections at a time.
     Maxconn,
     /// The number of connections that are opened and closed per second.
@@ -65,7 +65,7 @@ enum KeepAlive {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TestOptions {
-    test: Kind,
+    test: TestKind,
     #[serde(default)]
     application: ApplicationKind,
     #[serde(default = "root")]
@@ -109,7 +109,7 @@ fn sustained_failures() -> u32 {
 /// A phase, checked and at the scale of the scenario.
 #[derive(Debug)]
 pub(super) struct Test {
-    pub(super) kind: Kind,
+    pub(super) kind: TestKind,
     /// The number of connections at a time.
     pub(super) connections: u32,
     /// Connects or requests per second and their arrivals; `None` in a closed loop.
@@ -132,14 +132,14 @@ impl Test {
         let scheduled = match mix.arrival {
             Arrival::Poisson => Some((rate, Arrivals::Poisson)),
             Arrival::Fixed => Some((rate, Arrivals::Fixed)),
-            Arrival::Closed if options.test != Kind::Maxconn => None,
+            Arrival::Closed if options.test != TestKind::Maxconn => None,
             other => {
                 return Err(format!(
                     "{place}: arrival = {other:?}; this driver knows poisson and fixed, and closed for cps and qps"
                 ));
             }
         };
-        if scheduled.is_none() && options.test == Kind::Cps && options.close != Closing::AfterRequest {
+        if scheduled.is_none() && options.test == TestKind::Cps && options.close != Closing::AfterRequest {
             return Err(format!(
                 "{place}: a closed loop of connects needs close = \"after-request\": kernels shake hands for programs that \
                  do not accept yet, so there would be nothing to wait for"
@@ -151,16 +151,16 @@ impl Test {
                 mix.window
             ));
         }
-        if options.test == Kind::Cps && !mix.pause.is_zero() {
+        if options.test == TestKind::Cps && !mix.pause.is_zero() {
             return Err(format!("{place}: pause is for requests, not for connects"));
         }
-        if options.test != Kind::Qps && mix.timer_us > 0 {
+        if options.test != TestKind::Qps && mix.timer_us > 0 {
             return Err(format!("{place}: timer_us is for requests per second, not for connects"));
         }
-        if options.test == Kind::Maxconn && phase.duration.is_some() {
+        if options.test == TestKind::Maxconn && phase.duration.is_some() {
             return Err(format!("{place}: `duration` follows from connections, rate and `hold`"));
         }
-        if options.test != Kind::Maxconn && phase.duration.is_none() {
+        if options.test != TestKind::Maxconn && phase.duration.is_none() {
             return Err(format!("{place}: it has no `duration` and would never end"));
         }
         if !wire::http1::write::is_target(&options.path) {
@@ -193,13 +193,13 @@ impl Test {
     /// of the same file may need none.
     pub(super) fn check_application(&self) -> Result<(), String> {
         let options = &self.options;
-        let asks =
-            self.kind == Kind::Qps || (self.kind == Kind::Cps && options.close == Closing::AfterRequest);
+        let asks = self.kind == TestKind::Qps
+            || (self.kind == TestKind::Cps && options.close == Closing::AfterRequest);
         if options.application != ApplicationKind::None {
             Ok(())
         } else if asks {
             Err("without an application (`http`, `echo`) nothing can be asked".to_owned())
-        } else if self.kind == Kind::Maxconn && options.keep_alive == KeepAlive::Application {
+        } else if self.kind == TestKind::Maxconn && options.keep_alive == KeepAlive::Application {
             Err("without an application keep_alive is \"tcp\" or \"none\"".to_owned())
         } else {
             Ok(())
@@ -211,7 +211,7 @@ impl Test {
         let segment = |suffix: &str, load: Load, duration: Duration| Segment {
             name: format!("{}{suffix}", phase.name),
             loads: vec![load],
-            warmup: if self.kind == Kind::Maxconn { Duration::ZERO } else { phase.warmup },
+            warmup: if self.kind == TestKind::Maxconn { Duration::ZERO } else { phase.warmup },
             duration,
             drain: phase.drain,
         };
@@ -222,17 +222,17 @@ impl Test {
             |then| Load::Reopen { when, close: self.close(), class: scenario.class_of(CONNECT), then };
         let length = phase.duration.unwrap_or(Duration::MAX);
         match self.kind {
-            Kind::Qps => {
+            TestKind::Qps => {
                 let timer_us = self.timer_us;
                 let open = |(rate, arrivals)| Load::Open { rate, arrivals, timer_us, seed };
                 let closed = Load::Closed { window: 1, pause: self.pause };
                 vec![segment("", self.scheduled.map_or(closed, open), length)]
             }
-            Kind::Cps if self.options.close == Closing::AfterRequest => {
+            TestKind::Cps if self.options.close == Closing::AfterRequest => {
                 vec![segment("", connecting(AfterReopen::Answer), length)]
             }
-            Kind::Cps => vec![segment("", connecting(AfterReopen::Close), length)],
-            Kind::Maxconn => {
+            TestKind::Cps => vec![segment("", connecting(AfterReopen::Close), length)],
+            TestKind::Maxconn => {
                 let hold = self.options.hold.unwrap_or(Duration::from_secs(30));
                 let mut all = vec![
                     segment("-open", connecting(AfterReopen::Stay(self.give_up())), Duration::MAX),
@@ -263,9 +263,9 @@ impl Test {
 
     /// How the engine opens connections.
     pub(super) fn connect(&self) -> Connect {
-        let by_kernel = self.kind == Kind::Maxconn && self.options.keep_alive == KeepAlive::Tcp;
+        let by_kernel = self.kind == TestKind::Maxconn && self.options.keep_alive == KeepAlive::Tcp;
         Connect {
-            by_load: self.kind != Kind::Qps,
+            by_load: self.kind != TestKind::Qps,
             timeout: self.options.connect_timeout.unwrap_or(Duration::from_secs(HANDSHAKE_TIMEOUT_S)),
             keep_alive: by_kernel.then(|| self.every()),
             at_once: usize::MAX,
@@ -278,7 +278,7 @@ impl Test {
 
     /// The driver's configuration, for a target called `host`.
     pub(super) fn config(&self, scenario: &Scenario, host: &str) -> Config {
-        let pings = self.kind == Kind::Maxconn && self.options.keep_alive == KeepAlive::Application;
+        let pings = self.kind == TestKind::Maxconn && self.options.keep_alive == KeepAlive::Application;
         Config {
             application: self.application(host),
             class: scenario.class_of(REQUEST),
@@ -325,7 +325,7 @@ impl Test {
     /// The ports that the test needs.
     pub(super) fn needs(&self, on_loopback: bool) -> PortDemand {
         // The side that closes first keeps the port in TIME_WAIT, except after a reset.
-        let closes = self.kind == Kind::Cps && self.options.close != Closing::Rst;
+        let closes = self.kind == TestKind::Cps && self.options.close != Closing::Rst;
         PortDemand {
             connections: self.connections.into(),
             // The rate of a closed loop is unknown.

@@ -59,7 +59,7 @@ fn settings_of_indexes_have_their_units() {
 }
 
 #[test]
-fn a_field_with_the_name_dynamic_is_no_setting() {
+fn a_field_with_the_name_dynamic_is_not_a_setting() {
     let settings = json!({ "a": { "settings": {} } });
     let mappings = json!({ "a": { "mappings": { "properties": { "dynamic": { "type": "long" } } } } });
     let indexes = indexes::read(&settings, Some(&mappings), false, true);

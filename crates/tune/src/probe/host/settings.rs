@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::files::HostFiles;
 use crate::observation::Group;
 use crate::rules::Product;
-use crate::value::{Kind, Value};
+use crate::value::{Value, ValueKind};
 
 /// Beginnings of parameter names that are files in `/proc/sys`.
 const SYSCTL: [&str; 4] = ["fs.", "kernel.", "net.", "vm."];
@@ -34,12 +34,12 @@ pub(super) fn read(files: &dyn HostFiles, product: &Product) -> BTreeMap<String,
     settings
 }
 
-fn value(text: &str, kind: Kind) -> Option<Value> {
+fn value(text: &str, kind: ValueKind) -> Option<Value> {
     let words: Vec<&str> = text.split_whitespace().collect();
     match kind {
-        Kind::Number => words.first()?.parse().ok().map(Value::Number),
-        Kind::Boolean => Some(Value::Boolean(*words.first()? != "0")),
-        Kind::Text => Some(Value::Text(words.join(" "))),
+        ValueKind::Number => words.first()?.parse().ok().map(Value::Number),
+        ValueKind::Boolean => Some(Value::Boolean(*words.first()? != "0")),
+        ValueKind::Text => Some(Value::Text(words.join(" "))),
     }
 }
 

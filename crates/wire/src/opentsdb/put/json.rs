@@ -228,11 +228,11 @@ impl<'a> Scanner<'a> {
         let code = match first {
             0xd800..=0xdbff if self.take_word("\\u") => match self.hex()? {
                 second @ 0xdc00..=0xdfff => 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00),
-                _ => return Err(self.fault("half of a surrogate pair stands alone")),
+                _ => return Err(self.fault("half of a surrogate pair is alone")),
             },
             code => code,
         };
-        char::from_u32(code).ok_or(self.fault("half of a surrogate pair stands alone"))
+        char::from_u32(code).ok_or(self.fault("half of a surrogate pair is alone"))
     }
 
     fn hex(&mut self) -> Result<u32, SyntaxError> {

@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_finite_number_is_refused() {
+    fn what_is_not_a_finite_number_is_refused() {
         let kind = |text| parse_number(text).unwrap_err().kind;
         for text in [
             "NaN",

@@ -65,7 +65,7 @@ impl<'a> DataPoint<'a> {
     /// # Errors
     /// In OpenTSDB's order: an empty metric, an invalid timestamp, an empty value, no tags, a value that is not a number, a
     /// timestamp out of range.
-    pub fn sample(&self, epoch: Epoch) -> Result<(i64, Number), Refusal> {
+    pub fn timed_value(&self, epoch: Epoch) -> Result<(i64, Number), Refusal> {
         self.must_have_metric()?;
         let time = self.time(epoch);
         if self.value.is_empty() && !is_timestamp_refused_first(&time) {

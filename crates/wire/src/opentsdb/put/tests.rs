@@ -5,19 +5,19 @@ use proptest::prelude::*;
 use super::super::limits::MEMBERS_MAX;
 use super::*;
 
-type Sample = Result<(i64, Number), String>;
+type TimedValue = Result<(i64, Number), String>;
 
-fn samples(body: &str) -> Result<Vec<Sample>, SyntaxError> {
+fn timed_values(body: &str) -> Result<Vec<TimedValue>, SyntaxError> {
     let mut points = Points::new(body.as_bytes())?;
-    let mut samples = Vec::new();
+    let mut timed_values = Vec::new();
     while let Some(point) = points.next_point()? {
-        samples.push(point.sample(Epoch::OpenTsdb).map_err(|refusal| refusal.to_string()));
+        timed_values.push(point.timed_value(Epoch::OpenTsdb).map_err(|refusal| refusal.to_string()));
     }
-    Ok(samples)
+    Ok(timed_values)
 }
 
-fn one(body: &str) -> Sample {
-    let mut all = samples(body).expect("valid JSON");
+fn one(body: &str) -> TimedValue {
+    let mut all = timed_values(body).expect("valid JSON");
     assert_eq!(all.len(), 1);
     all.remove(0)
 }
@@ -31,21 +31,24 @@ fn value(json: &str) -> Result<Number, String> {
 }
 
 fn reason(body: &str) -> &'static str {
-    samples(body).expect_err(body).reason
+    timed_values(body).expect_err(body).reason
 }
 
 #[test]
 fn a_body_is_an_object_or_an_array() {
-    let sample = Ok((1_700_000_000_000_000, Number::I64(1)));
+    let timed_value = Ok((1_700_000_000_000_000, Number::I64(1)));
     let point = point("1700000000", "1");
-    assert_eq!(samples(&point), Ok(vec![sample.clone()]));
-    assert_eq!(samples(&format!(" [ {point} , {point} ]\r\n")), Ok(vec![sample.clone(), sample.clone()]));
-    assert_eq!(samples(&format!("\u{feff}{point}")), Ok(vec![sample]));
-    assert_eq!(samples("[]"), Ok(vec![]));
+    assert_eq!(timed_values(&point), Ok(vec![timed_value.clone()]));
+    assert_eq!(
+        timed_values(&format!(" [ {point} , {point} ]\r\n")),
+        Ok(vec![timed_value.clone(), timed_value.clone()])
+    );
+    assert_eq!(timed_values(&format!("\u{feff}{point}")), Ok(vec![timed_value]));
+    assert_eq!(timed_values("[]"), Ok(vec![]));
 }
 
 #[test]
-fn members_stand_in_any_order_and_others_are_ignored() {
+fn members_are_in_any_order_and_others_are_ignored() {
     let body = r#"{"x":[{"y":null}],"tags":{"host":"a","n":1},"value":"2.5","timestamp":"1700000000123","metric":"m"}"#;
     assert_eq!(one(body), Ok((1_700_000_000_123_000, Number::F64(2.5))));
     let mut points = Points::new(body.as_bytes()).unwrap();
@@ -85,7 +88,7 @@ fn a_fault_in_a_point_is_its_own() {
         ),
     ];
     for (bad, expected) in bad {
-        let all = samples(&format!("[{good},{bad},{good}]")).unwrap();
+        let all = timed_values(&format!("[{good},{bad},{good}]")).unwrap();
         assert_eq!(all[1], Err(expected.into()), "{bad}");
         assert!(all[0].is_ok() && all[2].is_ok());
     }
@@ -115,7 +118,7 @@ fn the_number_of_tags_is_bounded() {
         let tags: Vec<String> = (0..count).map(|n| format!("\"k{n}\":1")).collect();
         format!(r#"{{"tags":{{{}}}}}"#, tags.join(","))
     };
-    assert!(samples(&body(MEMBERS_MAX)).is_ok());
+    assert!(timed_values(&body(MEMBERS_MAX)).is_ok());
     assert_eq!(reason(&body(MEMBERS_MAX + 1)), "a point has too many tags or fields");
 }
 
@@ -159,20 +162,20 @@ proptest! {
         let read: std::collections::BTreeMap<_, _> =
             point.tags.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
         prop_assert_eq!(read, tags);
-        prop_assert_eq!(point.sample(Epoch::OpenTsdb), Ok((time * 1_000_000, Number::I64(value))));
+        prop_assert_eq!(point.timed_value(Epoch::OpenTsdb), Ok((time * 1_000_000, Number::I64(value))));
     }
 
     #[test]
     fn no_bytes_make_the_reader_fail(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
         let Ok(mut points) = Points::new(&bytes) else { return Ok(()) };
         while let Ok(Some(point)) = points.next_point() {
-            let _ = point.sample(Epoch::OpenTsdb);
+            let _ = point.timed_value(Epoch::OpenTsdb);
         }
     }
 
     #[test]
     fn what_is_read_is_json(text in r#"[\[{"a:,0-9.e+\\ \]}u]{0,30}"#) {
-        let read = samples(&text);
+        let read = timed_values(&text);
         if read.is_ok() {
             prop_assert!(serde_json::from_str::<serde_json::Value>(&text).is_ok(), "{text}");
         }

@@ -46,7 +46,7 @@ impl<'a> PutLine<'a> {
     ///
     /// # Errors
     /// One of them is not a number, or is out of range.
-    pub fn sample(&self, epoch: Epoch) -> Result<(i64, Number), LineRefusal> {
+    pub fn timed_value(&self, epoch: Epoch) -> Result<(i64, Number), LineRefusal> {
         let time = parse_timestamp(self.timestamp, epoch).map_err(|refusal| {
             let is_number = self.timestamp.parse::<i64>().is_ok();
             match parse_number(self.timestamp) {

@@ -65,7 +65,7 @@ proptest! {
     fn no_line_panics(line in prop::collection::vec(any::<u8>(), 0..80)) {
         let _ = Command::of(&line);
         if let Ok(put) = PutLine::parse(&line) {
-            let _ = (put.sample(Epoch::OpenTsdb), put.tags(&SeriesRules::default()));
+            let _ = (put.timed_value(Epoch::OpenTsdb), put.tags(&SeriesRules::default()));
         }
     }
 }
@@ -103,7 +103,7 @@ type Point<'a> = (i64, Number, Vec<(&'a str, &'a str)>);
 
 fn point(line: &str) -> Result<Point<'_>, String> {
     let put = PutLine::parse(line.as_bytes()).map_err(|refusal| refusal.to_string())?;
-    let (time, value) = put.sample(Epoch::OpenTsdb).map_err(|refusal| refusal.to_string())?;
+    let (time, value) = put.timed_value(Epoch::OpenTsdb).map_err(|refusal| refusal.to_string())?;
     let tags = put.tags(&SeriesRules::default()).map_err(|refusal| refusal.to_string())?;
     Ok((time, value, tags))
 }

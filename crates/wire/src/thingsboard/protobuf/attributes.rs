@@ -34,7 +34,7 @@ pub fn push_of_deleted(keys: &[&str]) -> Vec<u8> {
 /// Reads a request for attributes: `AttributesRequest`, with commas between keys. An empty list is none.
 ///
 /// # Errors
-/// The payload is no such message.
+/// The payload is not such a message.
 pub fn read_request(payload: &[u8]) -> Result<Request, ProtobufError> {
     let [client, shared] = two_texts(payload, "AttributesRequest")?;
     let keys = |text: &str| {

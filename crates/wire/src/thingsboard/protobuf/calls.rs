@@ -6,7 +6,7 @@ use super::{ProtobufError, two_texts};
 /// Reads a call by a device: `RpcRequest`. Returns the procedure; no procedure of the server has parameters.
 ///
 /// # Errors
-/// The payload is no such message, or names no procedure.
+/// The payload is not such a message, or names no procedure.
 pub fn read_call(payload: &[u8]) -> Result<&str, ProtobufError> {
     const MESSAGE: &str = "RpcRequest";
     match two_texts(payload, MESSAGE)? {

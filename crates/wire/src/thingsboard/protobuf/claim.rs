@@ -7,7 +7,7 @@ use super::{ProtobufError, read_fields, text};
 /// Reads what a device sends to be claimed: `ClaimDevice`.
 ///
 /// # Errors
-/// The payload is no such message.
+/// The payload is not such a message.
 pub fn read_claim(payload: &[u8]) -> Result<ClaimRequest, ProtobufError> {
     let (mut secret_key, mut duration_ms) = (None, None);
     read_fields(payload, "ClaimDevice", |number, field| {

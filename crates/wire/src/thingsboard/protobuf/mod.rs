@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_message_is_refused() {
+    fn what_is_not_a_message_is_refused() {
         for (payload, reason) in [
             (&b"\x0a\x05ab"[..], "longer than the message"),
             (b"\x0a\x01\xff", "not UTF-8"),

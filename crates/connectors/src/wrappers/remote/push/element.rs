@@ -12,7 +12,7 @@ pub(super) struct Element {
     pub(super) fields: Vec<(String, Value)>,
 }
 
-/// Reads an element. A `keepalive` of GSN is none.
+/// Reads an element. A `keepalive` of GSN is not an element.
 ///
 /// # Errors
 /// The text is not XML of an element, or its time is not in UTC.
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_element_is_refused() {
+    fn what_is_not_an_element_is_refused() {
         let element = |time: &str, field: &str| {
             format!("<stream-element timestamp=\"{time}\">{field}</stream-element>")
         };

@@ -25,7 +25,7 @@ pub(super) struct Delivery {
     connection: Option<TcpStream>,
 }
 
-/// What became of an element.
+/// The outcome of sending an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sent {
     /// The client has taken it, and gets the next one.

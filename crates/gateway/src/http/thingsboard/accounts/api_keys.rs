@@ -28,7 +28,7 @@ pub(crate) fn routes() -> Routes {
 
 type Answer = Result<Response, ApiError>;
 
-/// ThingsBoard's `ApiKeyInfo`. An expiration of 0 is none.
+/// ThingsBoard's `ApiKeyInfo`. An expiration of 0 means none.
 fn key_json(user: &User, key: &ApiKey) -> JsonValue {
     json!({
         "id": entity("API_KEY", key.id),

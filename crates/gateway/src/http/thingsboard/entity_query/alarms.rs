@@ -233,10 +233,10 @@ impl AlarmDataPage {
         (self.page.total_elements, self.page.has_next, self.entities).hash(&mut hasher);
         for row in &self.page.data {
             row.data.to_string().hash(&mut hasher);
-            for (key, sample) in self.keys.iter().zip(&row.values.values) {
+            for (key, timed_value) in self.keys.iter().zip(&row.values.values) {
                 // The time of a property is that of the answer.
-                let ts = sample.as_ref().map(|(ts, _)| *ts).filter(|_| key.kind != KeyKind::EntityField);
-                let value = sample.as_ref().map(|(_, value)| format!("{value:?}"));
+                let ts = timed_value.as_ref().map(|(ts, _)| *ts).filter(|_| key.kind != KeyKind::EntityField);
+                let value = timed_value.as_ref().map(|(_, value)| format!("{value:?}"));
                 (ts.map(Timestamp::micros), value).hash(&mut hasher);
             }
         }

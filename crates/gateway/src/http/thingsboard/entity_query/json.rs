@@ -1,7 +1,7 @@
 //! Entities with their values as JSON (ThingsBoard's `PageData<EntityData>`).
 
 use hub::EntityId;
-use hub::entity_query::{EntityKey, EntityPage, KeyKind, Sample};
+use hub::entity_query::{EntityKey, EntityPage, KeyKind, TimedValue};
 use model::{Timestamp, Value};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
@@ -68,7 +68,7 @@ pub(crate) struct Latest<'a> {
     /// Sorted by kind.
     pub(crate) keys: &'a [EntityKey],
     /// A value for each key; a key without one has an empty text at the time 0, as in ThingsBoard.
-    pub(crate) values: &'a [Option<Sample>],
+    pub(crate) values: &'a [Option<TimedValue>],
     /// The time of absent properties.
     pub(crate) now: Timestamp,
 }
@@ -86,8 +86,9 @@ impl Serialize for Latest<'_> {
                 _ => Timestamp::from_micros(0),
             };
             let of_kind = Object(|| {
-                keys.iter().zip(values).map(|(key, sample)| {
-                    let (ts, value) = sample.as_ref().map_or((absent_at, &empty), |(ts, value)| (*ts, value));
+                keys.iter().zip(values).map(|(key, timed_value)| {
+                    let (ts, value) =
+                        timed_value.as_ref().map_or((absent_at, &empty), |(ts, value)| (*ts, value));
                     (&key.key, TsValue { ts, value: Some(value), strict: false })
                 })
             });

@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_over_its_limit_takes_no_more_values() {
+    fn a_text_over_its_limit_accepts_no_more_values() {
         let mut text = ColumnsText::new(3, 40, ALONE);
         let one = [Some(ValueRef::F64(1.0)), None, None];
         assert!(row(&mut text, 1, one).is_continue());

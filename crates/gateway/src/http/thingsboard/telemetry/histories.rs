@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hub::caller::Caller;
-use hub::history::{Aggregation, HistoryRequest, Reduction, TextHeld, check_intervals, check_values};
+use hub::history::{Aggregation, HeldTextBytes, HistoryRequest, Reduction, check_intervals, check_values};
 use hub::registry::Device;
 use hub::{Hub, SeriesOwner};
 use model::SeriesId;
@@ -80,7 +80,7 @@ impl Histories<'_> {
         let of_groups: Vec<_> = groups.iter().map(|group| self.series_of(group)).collect::<Result<_, _>>()?;
         let shares: Vec<_> = of_groups.iter().map(|series| shares(series, groups.len(), values)).collect();
         let pieces: Vec<&[SeriesId]> = shares.iter().flatten().copied().collect();
-        let text = TextHeld::default();
+        let text = HeldTextBytes::default();
         let reduced = workers
             .run(pieces.len(), |piece| self.hub.reduce(self.caller, pieces[piece], self.request, &text))?;
         let mut reduced = reduced.into_iter();

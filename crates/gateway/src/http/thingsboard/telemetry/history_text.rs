@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use hub::history::Sink;
+use hub::history::ValueSink;
 use model::{Timestamp, ValueRef};
 
 use crate::http::tools::json::WireValue;
@@ -72,7 +72,7 @@ impl HistoryText {
     }
 }
 
-impl Sink for HistoryText {
+impl ValueSink for HistoryText {
     fn value(&mut self, key: usize, ts: Timestamp, value: ValueRef<'_>) -> ControlFlow<()> {
         if let ValueRef::F64(number) = value {
             return self.numbers(key, &[ts.micros()], &[number]);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_over_its_limit_takes_no_more_values() {
+    fn a_text_over_its_limit_accepts_no_more_values() {
         let values = [(0, 1, ValueRef::I64(1)), (0, 2, ValueRef::I64(2)), (0, 3, ValueRef::I64(3))];
         let over = text(true, 21, &values);
         assert!(over.is_over());

@@ -69,9 +69,9 @@ impl Wanted {
         let mut data = Data::new();
         for scope in &self.scopes {
             for found in hub.attributes(caller, &self.entity, *scope, self.keys.as_deref())? {
-                let samples = data.entry(found.key.to_string()).or_default();
-                if samples.first().is_none_or(|(ts, _)| *ts < found.ts) {
-                    *samples = vec![(found.ts, found.value)];
+                let timed_values = data.entry(found.key.to_string()).or_default();
+                if timed_values.first().is_none_or(|(ts, _)| *ts < found.ts) {
+                    *timed_values = vec![(found.ts, found.value)];
                 }
             }
         }
@@ -144,14 +144,16 @@ impl AttributeSubscriptions {
     }
 
     /// What of the present attributes the client has not got. A deleted one has an empty text at the time 0, as in ThingsBoard.
-    /// Fails if the subscription would have to remember too many bytes.
+    /// Fails if the subscription would remember too many bytes.
     pub(crate) fn news(&mut self, id: i64, mut present: Data) -> Result<Data, OverBudget> {
         let Some(subscription) = self.by_id.get_mut(&id) else { return Ok(Data::new()) };
-        let hash = |samples: &Vec<(Timestamp, Value)>| {
-            samples.first().map(|(ts, value)| (*ts, hash_of(&self.hashes, value)))
+        let hash = |timed_values: &Vec<(Timestamp, Value)>| {
+            timed_values.first().map(|(ts, value)| (*ts, hash_of(&self.hashes, value)))
         };
-        let now: HashMap<String, (Timestamp, u64)> =
-            present.iter().filter_map(|(key, samples)| Some((key.clone(), hash(samples)?))).collect();
+        let now: HashMap<String, (Timestamp, u64)> = present
+            .iter()
+            .filter_map(|(key, timed_values)| Some((key.clone(), hash(timed_values)?)))
+            .collect();
         let named = bytes_of(subscription.wanted.keys.iter().flatten());
         subscription.held = self.share.hold(SUBSCRIPTION_BYTES + named + bytes_of(now.keys()))?;
         present.retain(|key, _| subscription.sent.get(key) != now.get(key));

@@ -331,13 +331,7 @@ mod tests {
 
     #[test]
     fn other_messages_are_refused_with_the_accepted_commands() {
-        for text in [
-            "",
-            "[]",
-            "{}",
-            r#"{"cmds":[]}"#,
-            r#"{"tsSubCmds":{}}"#,
-        ] {
+        for text in ["", "[]", "{}", r#"{"cmds":[]}"#, r#"{"tsSubCmds":{}}"#] {
             let error = parse(text).unwrap_err();
             assert!(error.message.contains("tsSubCmds"), "{text}: {}", error.message);
         }

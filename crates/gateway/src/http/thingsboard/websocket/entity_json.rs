@@ -1,7 +1,7 @@
 //! Entities and their values in messages (ThingsBoard's `EntityData`).
 
 use hub::EntityId;
-use hub::entity_query::{EntityKey, KeyKind, Sample};
+use hub::entity_query::{EntityKey, KeyKind, TimedValue};
 use hub::live::Update;
 use hub::registry::Page;
 use model::Timestamp;
@@ -36,7 +36,7 @@ pub(super) struct ChangedRows<'a>(pub(super) &'a [RowChange<'a>]);
 pub(super) struct ChangedAttributes<'a> {
     pub(super) id: EntityId,
     pub(super) keys: &'a [EntityKey],
-    pub(super) values: &'a [Option<Sample>],
+    pub(super) values: &'a [Option<TimedValue>],
     pub(super) now: Timestamp,
 }
 
@@ -56,7 +56,9 @@ impl Serialize for Rows<'_> {
                 id: *id,
                 latest: Latest { keys, values: &values.latest, now },
                 // ThingsBoard sends the newest first.
-                series: Object(|| values.series.iter().map(|(key, samples)| (key, Newest(samples)))),
+                series: Object(|| {
+                    values.series.iter().map(|(key, timed_values)| (key, Newest(timed_values)))
+                }),
                 aggregates: Object(|| values.aggregates.iter().map(|(id, compared)| (id, Both(compared)))),
             })
         };
@@ -91,11 +93,11 @@ impl Serialize for ChangedRows<'_> {
 }
 
 /// Values, newest first, which are kept oldest first.
-struct Newest<'a>(&'a [Sample]);
+struct Newest<'a>(&'a [TimedValue]);
 
 impl Serialize for Newest<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        Sequence(|| self.0.iter().rev().map(sample)).serialize(serializer)
+        Sequence(|| self.0.iter().rev().map(timed_value)).serialize(serializer)
     }
 }
 
@@ -117,13 +119,13 @@ impl Serialize for Both<'_> {
         let entries = || {
             [("current", current), ("previous", previous)]
                 .into_iter()
-                .map(|(name, found)| (name, found.as_ref().map(sample)))
+                .map(|(name, found)| (name, found.as_ref().map(timed_value)))
         };
         Object(entries).serialize(serializer)
     }
 }
 
-fn sample((ts, value): &Sample) -> TsValue<'_> {
+fn timed_value((ts, value): &TimedValue) -> TsValue<'_> {
     TsValue { ts: *ts, value: Some(value), strict: false }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use hub::caller::Caller;
-use hub::entity_query::{EntityKey, Sample};
+use hub::entity_query::{EntityKey, TimedValue};
 use hub::history::{Aggregation, HistoryRequest, Interval, check_values};
 use hub::registry::Entity;
 use hub::{Hub, Order};
@@ -49,15 +49,15 @@ pub(crate) struct AggregateRead {
 /// An aggregate and the same one of an earlier time.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Compared {
-    pub(crate) current: Option<Sample>,
-    pub(crate) previous: Option<Sample>,
+    pub(crate) current: Option<TimedValue>,
+    pub(crate) previous: Option<TimedValue>,
 }
 
 /// The values of one entity.
 #[derive(Debug, Default)]
 pub(crate) struct EntityValues {
     /// One for each key.
-    pub(crate) latest: Vec<Option<Sample>>,
+    pub(crate) latest: Vec<Option<TimedValue>>,
     /// Oldest first.
     pub(crate) series: Data,
     pub(crate) aggregates: BTreeMap<i64, Compared>,
@@ -160,13 +160,13 @@ impl SeriesRead {
     /// The values of each key, oldest first; without keys that have none.
     fn run(&self, hub: &Hub, caller: &Caller, series: SeriesId) -> Result<Data, ApiError> {
         let mut data = Data::new();
-        for (key, mut samples) in hub.history(caller, series, &self.request)? {
+        for (key, mut timed_values) in hub.history(caller, series, &self.request)? {
             if self.with_previous {
-                samples.extend(self.before(hub, caller, series, &key)?);
+                timed_values.extend(self.before(hub, caller, series, &key)?);
             }
-            samples.reverse();
-            if !samples.is_empty() {
-                data.insert(key, samples);
+            timed_values.reverse();
+            if !timed_values.is_empty() {
+                data.insert(key, timed_values);
             }
         }
         Ok(data)
@@ -179,7 +179,7 @@ impl SeriesRead {
         caller: &Caller,
         series: SeriesId,
         key: &str,
-    ) -> Result<Option<Sample>, ApiError> {
+    ) -> Result<Option<TimedValue>, ApiError> {
         let range = TimeRange::new(Timestamp::MIN, self.request.range.start);
         first(hub, caller, series, &newest(key, range))
     }
@@ -197,9 +197,9 @@ fn first(
     caller: &Caller,
     series: SeriesId,
     request: &HistoryRequest,
-) -> Result<Option<Sample>, ApiError> {
+) -> Result<Option<TimedValue>, ApiError> {
     let found = hub.history(caller, series, request)?;
-    Ok(found.into_iter().next().and_then(|(_, samples)| samples.into_iter().next()))
+    Ok(found.into_iter().next().and_then(|(_, timed_values)| timed_values.into_iter().next()))
 }
 
 fn aggregates_of(keys: &[AggregateKey], current: TimeRange) -> Result<Vec<AggregateRead>, ApiError> {

@@ -10,7 +10,7 @@ use super::close_reason::CloseReason;
 use super::inbound::Inbound;
 use crate::http::limits::{SOCKET_CLOSE_TIMEOUT, SOCKET_SEND_TIMEOUT};
 
-/// The client is gone or takes no more output.
+/// The client is gone or accepts no more output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Disconnected;
 

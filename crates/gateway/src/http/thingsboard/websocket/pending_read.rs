@@ -115,9 +115,9 @@ impl PendingRead {
 
     fn history(&self, hub: &Hub, caller: &Caller, request: &HistoryRequest) -> Result<Data, ApiError> {
         let found = read_history(hub, caller, &self.device, request)?;
-        let filled = found.into_iter().filter(|(_, samples)| !samples.is_empty());
+        let filled = found.into_iter().filter(|(_, timed_values)| !timed_values.is_empty());
         // The store returns the newest first, so a limit keeps the newest. The reply has the oldest first, like updates.
-        Ok(filled.map(|(key, samples)| (key, samples.into_iter().rev().collect())).collect())
+        Ok(filled.map(|(key, timed_values)| (key, timed_values.into_iter().rev().collect())).collect())
     }
 }
 

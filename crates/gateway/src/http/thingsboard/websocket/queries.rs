@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hub::EntityId;
 use hub::attributes::Changed;
-use hub::entity_query::{EntityCountQuery, EntityDataQuery, EntityKey, KeyKind, Sample};
+use hub::entity_query::{EntityCountQuery, EntityDataQuery, EntityKey, KeyKind, TimedValue};
 use hub::live::{Subscriber, Update, Updates};
 use hub::registry::Entity;
 use model::SeriesId;
@@ -17,8 +17,8 @@ use super::alarm_queries::{AlarmAsk, AlarmSubscription};
 use super::entity_read::EntityValues;
 use super::query_commands::EntityDataCommand;
 use super::subscriptions::by_series;
-use super::update::{Data, bytes_of_sample};
-use super::update_filter::{Kind, UpdateFilter, bytes_of, hash_of};
+use super::update::{Data, bytes_of_value};
+use super::update_filter::{SubscriptionKind, UpdateFilter, bytes_of, hash_of};
 use crate::budget::{Charge, OverBudget, Share};
 use crate::error::ApiError;
 use crate::http::limits::{
@@ -147,7 +147,8 @@ impl Queries {
         attributes.dedup();
         let row = |(entity, series): &(Entity, Option<SeriesId>)| {
             let (entity, series) = (entity.clone(), *series);
-            let (latest, points) = (filter(&latest, Kind::Latest)?, filter(&points, Kind::History)?);
+            let (latest, points) =
+                (filter(&latest, SubscriptionKind::Latest)?, filter(&points, SubscriptionKind::History)?);
             Ok(Row { entity, series, latest, points, attributes: vec![None; attributes.len()] })
         };
         let rows = entities.iter().map(row).collect::<Result<Vec<Row>, OverBudget>>()?;
@@ -278,13 +279,13 @@ impl Queries {
     pub(crate) fn changed_attributes(
         &mut self,
         row: &LiveRow,
-        values: Vec<Option<Sample>>,
-    ) -> Vec<(EntityKey, Option<Sample>)> {
+        values: Vec<Option<TimedValue>>,
+    ) -> Vec<(EntityKey, Option<TimedValue>)> {
         let mut changed = Vec::new();
         let Some(Query::Entities(subscription)) = self.by_id.get_mut(&row.id) else { return changed };
         let Some(sent) = subscription.rows.get_mut(row.index) else { return changed };
         for ((key, value), sent) in row.keys.iter().zip(values).zip(&mut sent.attributes) {
-            let hash = value.as_ref().map(|sample| hash_of_sample(&self.hashes, sample));
+            let hash = value.as_ref().map(|timed_value| hash_of_timed_value(&self.hashes, timed_value));
             if *sent != hash {
                 *sent = hash;
                 changed.push((key.clone(), value));
@@ -366,14 +367,15 @@ impl Queries {
         let places: Vec<Option<usize>> = live.iter().map(|key| keys.binary_search(key).ok()).collect();
         for (row, values) in subscription.rows.iter_mut().zip(values) {
             for (sent, place) in row.attributes.iter_mut().zip(&places) {
-                let sample = place.and_then(|place| values.latest[place].as_ref());
-                *sent = sample.map(|sample| hash_of_sample(&self.hashes, sample));
+                let timed_value = place.and_then(|place| values.latest[place].as_ref());
+                *sent = timed_value.map(|timed_value| hash_of_timed_value(&self.hashes, timed_value));
             }
             if let Some(filter) = &mut row.latest {
-                let is_live = |(key, _): &(&EntityKey, &Option<Sample>)| key.kind == KeyKind::TimeSeries;
+                let is_live = |(key, _): &(&EntityKey, &Option<TimedValue>)| key.kind == KeyKind::TimeSeries;
                 let live = keys.iter().zip(&values.latest).filter(is_live);
-                let data: Data =
-                    live.filter_map(|(key, sample)| Some((key.key.clone(), vec![sample.clone()?]))).collect();
+                let data: Data = live
+                    .filter_map(|(key, timed_value)| Some((key.key.clone(), vec![timed_value.clone()?])))
+                    .collect();
                 filter.record(&data, &self.share, &self.hashes)?;
             }
             if let Some(filter) = &mut row.points {
@@ -393,7 +395,7 @@ impl Queries {
         }
     }
 
-    /// What is new for each subscription, split into messages of bounded length. Fails if a subscription would have to
+    /// What is new for each subscription, split into messages of bounded length. Fails if a subscription would
     /// remember too many bytes.
     pub(crate) fn changes<'a>(
         &mut self,
@@ -466,7 +468,7 @@ impl Row {
         let mut change: RowChange<'a> = RowChange { id: self.entity.id(), latest, points };
         let mut bytes = 0;
         for update in updates {
-            let length = update.key.len() + bytes_of_sample(&update.value);
+            let length = update.key.len() + bytes_of_value(&update.value);
             if let Some(filter) = &mut self.latest
                 && filter.wants(update, hashes)?
             {
@@ -481,7 +483,7 @@ impl Row {
             }
         }
         // A stable sort: two values with one time keep their order.
-        change.points.values_mut().for_each(|samples| samples.sort_by_key(|update| update.ts));
+        change.points.values_mut().for_each(|timed_values| timed_values.sort_by_key(|update| update.ts));
         Ok((change, bytes))
     }
 }
@@ -497,7 +499,7 @@ fn forget<K: Eq + std::hash::Hash>(rows: &mut HashMap<K, Vec<(i64, usize)>>, of:
     is_empty
 }
 
-fn hash_of_sample(hashes: &RandomState, (ts, value): &Sample) -> u64 {
+fn hash_of_timed_value(hashes: &RandomState, (ts, value): &TimedValue) -> u64 {
     hashes.hash_one((ts, hash_of(hashes, value)))
 }
 

@@ -26,7 +26,7 @@ use super::query_update::query_error_message;
 use super::subscriptions::{Subscriptions, Summary, by_series};
 use super::token::token_ended;
 use super::update::{Data, NO_SUBSCRIPTION, bytes_of_data, data_message, error_message};
-use super::update_filter::Kind;
+use super::update_filter::SubscriptionKind;
 use super::watch::{Frame, Watch, Watches, check_command};
 use crate::acceptor::Stop;
 use crate::budget::{Charge, OverBudget, Share};
@@ -354,8 +354,8 @@ impl<'a> SocketSession<'a> {
         let series = self.state.hub.find_series_of(self.session.caller(), &device)?;
         let keys = from.keys().map(<[String]>::to_vec);
         let kind = match from {
-            ReadFrom::Latest(_) => Kind::Latest,
-            ReadFrom::History(_) => Kind::History,
+            ReadFrom::Latest(_) => SubscriptionKind::Latest,
+            ReadFrom::History(_) => SubscriptionKind::History,
         };
         self.subscriptions.add(command.cmd_id, device.id, series, keys.as_deref(), kind)?;
         if series.is_none() {

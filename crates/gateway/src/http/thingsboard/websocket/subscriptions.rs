@@ -9,8 +9,8 @@ use model::SeriesId;
 use uuid::Uuid;
 
 use super::pending_read::ReadFrom;
-use super::update::{Data, News, bytes_of_sample};
-use super::update_filter::{Kind, UpdateFilter, bytes_of};
+use super::update::{Data, News, bytes_of_value};
+use super::update_filter::{SubscriptionKind, UpdateFilter, bytes_of};
 use crate::budget::{Charge, OverBudget, Share};
 use crate::error::ApiError;
 use crate::http::limits::{SUBSCRIPTION_BYTES, SUBSCRIPTIONS_MAX, UPDATE_BYTES_MAX};
@@ -32,7 +32,7 @@ pub(crate) struct Summary {
     pub(crate) device: Uuid,
     pub(crate) series: Option<SeriesId>,
     pub(crate) keys: Option<Vec<String>>,
-    pub(crate) kind: Kind,
+    pub(crate) kind: SubscriptionKind,
 }
 
 /// All subscriptions of a session, and the subscriber that collects their updates.
@@ -62,7 +62,7 @@ impl Subscriptions {
         device: Uuid,
         series: Option<SeriesId>,
         keys: Option<&[String]>,
-        kind: Kind,
+        kind: SubscriptionKind,
     ) -> Result<(), ApiError> {
         self.remove(id);
         let named = self.share.hold(SUBSCRIPTION_BYTES + bytes_of(keys.into_iter().flatten()))?;
@@ -155,7 +155,7 @@ impl Subscriptions {
     }
 
     /// The new values for a subscription in updates of its series, oldest first per key, split into messages of bounded length.
-    /// Fails if the subscription would have to remember too many bytes.
+    /// Fails if the subscription would remember too many bytes.
     pub(crate) fn news<'a>(&mut self, id: i64, updates: &[&'a Update]) -> Result<Vec<News<'a>>, OverBudget> {
         let mut messages: Vec<News<'a>> = Vec::new();
         let Some(subscription) = self.by_id.get_mut(&id) else { return Ok(messages) };
@@ -170,11 +170,11 @@ impl Subscriptions {
             }
             let message = messages.last_mut().expect("BUG: the first update begins a message");
             message.entry(update.key.as_str()).or_default().push(update);
-            bytes += update.key.len() + bytes_of_sample(&update.value);
+            bytes += update.key.len() + bytes_of_value(&update.value);
         }
         for message in &mut messages {
             // A stable sort: two values with one time keep their order.
-            message.values_mut().for_each(|samples| samples.sort_by_key(|update| update.ts));
+            message.values_mut().for_each(|timed_values| timed_values.sort_by_key(|update| update.ts));
         }
         Ok(messages)
     }
@@ -223,9 +223,10 @@ mod tests {
         let mut found = Vec::new();
         for (series, updates) in by_series(&updates) {
             for id in all.of(series) {
-                for (key, samples) in all.news(id, &updates).unwrap().into_iter().flatten() {
-                    let samples = samples.iter().map(|update| (update.ts.micros(), update.value.clone()));
-                    found.push((id, key.to_owned(), samples.collect()));
+                for (key, timed_values) in all.news(id, &updates).unwrap().into_iter().flatten() {
+                    let timed_values =
+                        timed_values.iter().map(|update| (update.ts.micros(), update.value.clone()));
+                    found.push((id, key.to_owned(), timed_values.collect()));
                 }
             }
         }
@@ -235,11 +236,14 @@ mod tests {
     #[test]
     fn the_latest_value_never_goes_back_in_time() {
         let mut all = subscriptions();
-        all.add(1, Uuid::nil(), Some(SeriesId(1)), None, Kind::Latest).unwrap();
+        all.add(1, Uuid::nil(), Some(SeriesId(1)), None, SubscriptionKind::Latest).unwrap();
         let told = Data::from([("a".to_owned(), vec![(Timestamp::from_micros(10), Value::I64(2))])]);
         all.record_reply(1, &told).unwrap();
         let mut after = |updates: Vec<Update>| {
-            sort_out(&mut all, updates).into_iter().flat_map(|(_, _, samples)| samples).collect::<Vec<_>>()
+            sort_out(&mut all, updates)
+                .into_iter()
+                .flat_map(|(_, _, timed_values)| timed_values)
+                .collect::<Vec<_>>()
         };
         let value = Value::I64;
         // The values are older than the initial reply, then older than an update. The session still drops a repetition of the reply.
@@ -258,9 +262,10 @@ mod tests {
     #[test]
     fn updates_of_one_wake_become_one_list_per_subscription() {
         let mut all = subscriptions();
-        all.add(1, Uuid::nil(), Some(SeriesId(1)), None, Kind::History).unwrap();
-        all.add(2, Uuid::nil(), Some(SeriesId(1)), Some(&["b".to_owned()]), Kind::History).unwrap();
-        all.add(3, Uuid::nil(), Some(SeriesId(2)), None, Kind::History).unwrap();
+        all.add(1, Uuid::nil(), Some(SeriesId(1)), None, SubscriptionKind::History).unwrap();
+        all.add(2, Uuid::nil(), Some(SeriesId(1)), Some(&["b".to_owned()]), SubscriptionKind::History)
+            .unwrap();
+        all.add(3, Uuid::nil(), Some(SeriesId(2)), None, SubscriptionKind::History).unwrap();
         let updates =
             vec![update(1, "a", 20, 2), update(1, "b", 20, 3), update(1, "a", 10, 1), update(9, "a", 1, 1)];
         let value = Value::I64;
@@ -277,24 +282,24 @@ mod tests {
     #[test]
     fn long_updates_are_several_messages_in_the_order_of_arrival() {
         let mut all = subscriptions();
-        all.add(1, Uuid::nil(), Some(SeriesId(1)), None, Kind::History).unwrap();
+        all.add(1, Uuid::nil(), Some(SeriesId(1)), None, SubscriptionKind::History).unwrap();
         let long = Value::String("x".repeat(UPDATE_BYTES_MAX / 2));
         let updates = (0..5).map(|ts| Update { value: long.clone(), ..update(1, "a", ts, 0) }).collect();
         let found = sort_out(&mut all, updates);
-        let times = found.iter().map(|(.., samples)| samples.iter().map(|(ts, _)| *ts).collect());
+        let times = found.iter().map(|(.., timed_values)| timed_values.iter().map(|(ts, _)| *ts).collect());
         assert_eq!(times.collect::<Vec<Vec<i64>>>(), [vec![0, 1], vec![2, 3], vec![4]]);
     }
 
     #[test]
     fn all_values_of_the_initial_reply_are_sent_once() {
         let mut all = subscriptions();
-        all.add(1, Uuid::nil(), Some(SeriesId(1)), None, Kind::History).unwrap();
-        let samples = [5, 10, 20].map(|ts| (Timestamp::from_micros(ts), Value::I64(ts)));
-        all.record_reply(1, &Data::from([("a".to_owned(), samples.to_vec())])).unwrap();
+        all.add(1, Uuid::nil(), Some(SeriesId(1)), None, SubscriptionKind::History).unwrap();
+        let timed_values = [5, 10, 20].map(|ts| (Timestamp::from_micros(ts), Value::I64(ts)));
+        all.record_reply(1, &Data::from([("a".to_owned(), timed_values.to_vec())])).unwrap();
         let updates = [5, 7, 10, 20, 30].map(|ts| update(1, "a", ts, ts)).into();
         let times: Vec<i64> = sort_out(&mut all, updates)
             .into_iter()
-            .flat_map(|(_, _, samples)| samples.into_iter().map(|(ts, _)| ts))
+            .flat_map(|(_, _, timed_values)| timed_values.into_iter().map(|(ts, _)| ts))
             .collect();
         assert_eq!(times, [7, 30]);
     }
@@ -302,11 +307,14 @@ mod tests {
     #[test]
     fn only_a_repetition_of_the_initial_reply_is_dropped() {
         let mut all = subscriptions();
-        all.add(1, Uuid::nil(), Some(SeriesId(1)), None, Kind::History).unwrap();
+        all.add(1, Uuid::nil(), Some(SeriesId(1)), None, SubscriptionKind::History).unwrap();
         let told = Data::from([("a".to_owned(), vec![(Timestamp::from_micros(10), Value::I64(2))])]);
         let mut after = |updates: Vec<Update>| {
             all.record_reply(1, &told).unwrap();
-            sort_out(&mut all, updates).into_iter().flat_map(|(_, _, samples)| samples).collect::<Vec<_>>()
+            sort_out(&mut all, updates)
+                .into_iter()
+                .flat_map(|(_, _, timed_values)| timed_values)
+                .collect::<Vec<_>>()
         };
         let value = Value::I64;
         assert_eq!(after(vec![update(1, "a", 10, 2)]), []);
@@ -323,9 +331,9 @@ mod tests {
     #[test]
     fn the_last_subscription_of_a_series_stops_watching() {
         let mut all = subscriptions();
-        all.add(1, Uuid::nil(), Some(SeriesId(1)), None, Kind::History).unwrap();
-        all.add(2, Uuid::nil(), Some(SeriesId(1)), None, Kind::History).unwrap();
-        all.add(1, Uuid::nil(), Some(SeriesId(2)), None, Kind::History).unwrap();
+        all.add(1, Uuid::nil(), Some(SeriesId(1)), None, SubscriptionKind::History).unwrap();
+        all.add(2, Uuid::nil(), Some(SeriesId(1)), None, SubscriptionKind::History).unwrap();
+        all.add(1, Uuid::nil(), Some(SeriesId(2)), None, SubscriptionKind::History).unwrap();
         assert!(sort_out(&mut all, vec![update(1, "a", 1, 1)]).iter().all(|(id, ..)| *id == 2));
         all.remove(2);
         assert!(all.by_series.keys().eq([&SeriesId(2)]));
@@ -338,16 +346,16 @@ mod tests {
     fn a_session_has_a_bounded_number_of_subscriptions() {
         let mut all = subscriptions();
         for id in 0..SUBSCRIPTIONS_MAX as i64 {
-            all.add(id, Uuid::nil(), Some(SeriesId(1)), None, Kind::History).unwrap();
+            all.add(id, Uuid::nil(), Some(SeriesId(1)), None, SubscriptionKind::History).unwrap();
         }
         assert!(
-            all.add(-1, Uuid::nil(), Some(SeriesId(1)), None, Kind::History)
+            all.add(-1, Uuid::nil(), Some(SeriesId(1)), None, SubscriptionKind::History)
                 .unwrap_err()
                 .message
                 .contains("limit")
         );
         assert!(
-            all.add(5, Uuid::nil(), Some(SeriesId(1)), None, Kind::History).is_ok(),
+            all.add(5, Uuid::nil(), Some(SeriesId(1)), None, SubscriptionKind::History).is_ok(),
             "replacing one adds none"
         );
     }
@@ -361,7 +369,7 @@ mod tests {
         let subscriber = live.connection(Uuid::nil()).subscriber();
         let mut all = Subscriptions::new(subscriber, budget.share(Uuid::nil()));
         let keys: Vec<String> = (0..20).map(|n| n.to_string()).collect();
-        let mut add = |id| all.add(id, Uuid::nil(), Some(SeriesId(1)), Some(&keys), Kind::Latest);
+        let mut add = |id| all.add(id, Uuid::nil(), Some(SeriesId(1)), Some(&keys), SubscriptionKind::Latest);
         let added = (0..100).take_while(|id| add(*id).is_ok()).count();
         assert!((2..5).contains(&added), "{added}");
         let refused = add(99).unwrap_err();
@@ -373,7 +381,7 @@ mod tests {
         (0..added as i64).for_each(|id| all.remove(id));
         assert_eq!(budget.total(), 0);
         // All keys of a device that invents one with every message.
-        all.add(1, Uuid::nil(), Some(SeriesId(1)), None, Kind::Latest).unwrap();
+        all.add(1, Uuid::nil(), Some(SeriesId(1)), None, SubscriptionKind::Latest).unwrap();
         let mut sent = 0;
         let over = loop {
             let key = format!("key {sent}");

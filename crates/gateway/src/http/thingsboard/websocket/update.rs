@@ -11,12 +11,12 @@ use crate::error::{ApiError, ErrorCode};
 use crate::http::tools::json::{Object, Sequence, WireValue, to_bytes};
 
 /// A value with its time.
-pub(crate) trait Sample {
+pub(crate) trait Timed {
     fn ts(&self) -> Timestamp;
     fn value(&self) -> ValueRef<'_>;
 }
 
-impl Sample for (Timestamp, Value) {
+impl Timed for (Timestamp, Value) {
     fn ts(&self) -> Timestamp {
         self.0
     }
@@ -26,7 +26,7 @@ impl Sample for (Timestamp, Value) {
     }
 }
 
-impl Sample for &Update {
+impl Timed for &Update {
     fn ts(&self) -> Timestamp {
         self.ts
     }
@@ -44,12 +44,13 @@ pub(crate) type Data = BTreeMap<String, Vec<(Timestamp, Value)>>;
 
 /// About the length of values as text.
 pub(crate) fn bytes_of_data(data: &Data) -> usize {
-    let of_key = |samples: &Vec<_>| samples.iter().map(|(_, value)| bytes_of_sample(value)).sum::<usize>();
-    data.iter().map(|(key, samples)| key.len() + of_key(samples)).sum()
+    let of_key =
+        |timed_values: &Vec<_>| timed_values.iter().map(|(_, value)| bytes_of_value(value)).sum::<usize>();
+    data.iter().map(|(key, timed_values)| key.len() + of_key(timed_values)).sum()
 }
 
 /// About the length of a value with its time as text.
-pub(crate) fn bytes_of_sample(value: &Value) -> usize {
+pub(crate) fn bytes_of_value(value: &Value) -> usize {
     const NUMBER_AND_BRACKETS: usize = 40;
     let text = match value {
         Value::String(text) | Value::Json(text) => text.len(),
@@ -74,7 +75,7 @@ struct Message<'a, D, L> {
 /// `[<ms>,"<value>"]`
 struct Pair<'a, T>(&'a T);
 
-impl<T: Sample> Serialize for Pair<'_, T> {
+impl<T: Timed> Serialize for Pair<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut pair = serializer.serialize_tuple(2)?;
         pair.serialize_element(&self.0.ts().millis())?;
@@ -84,19 +85,19 @@ impl<T: Sample> Serialize for Pair<'_, T> {
 }
 
 /// The message with `data` for the subscription `id`.
-pub(crate) fn data_message<K: Serialize, T: Sample>(
+pub(crate) fn data_message<K: Serialize, T: Timed>(
     id: i64,
     data: &BTreeMap<K, Vec<T>>,
 ) -> Result<String, ApiError> {
     let values = Object(|| {
-        data.iter().map(|(key, samples)| {
-            let samples = samples.iter();
-            (key, Sequence(move || samples.clone().map(Pair)))
+        data.iter().map(|(key, timed_values)| {
+            let timed_values = timed_values.iter();
+            (key, Sequence(move || timed_values.clone().map(Pair)))
         })
     });
     let latest = Object(|| {
-        data.iter().filter_map(|(key, samples)| {
-            Some((key, samples.iter().map(|sample| sample.ts().millis()).max()?))
+        data.iter().filter_map(|(key, timed_values)| {
+            Some((key, timed_values.iter().map(|timed_value| timed_value.ts().millis()).max()?))
         })
     });
     text(&Message {

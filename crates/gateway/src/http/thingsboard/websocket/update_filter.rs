@@ -16,7 +16,7 @@ use crate::http::limits::{REMEMBERED_KEY_BYTES, REMEMBERED_POINT_BYTES};
 
 /// The kind of a subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum SubscriptionKind {
     /// The latest value of each key: its time never goes back.
     Latest,
     /// All values from a time on, including late ones.
@@ -28,7 +28,7 @@ pub(crate) enum Kind {
 pub(crate) struct UpdateFilter {
     /// All keys when `None`.
     keys: Option<Arc<HashSet<String>>>,
-    kind: Kind,
+    kind: SubscriptionKind,
     /// Values of replies, until an update shows whether it repeats them: by the hash of key and time the hash of the value,
     /// because a value may be long.
     replied: HashMap<u64, u64>,
@@ -46,7 +46,7 @@ impl UpdateFilter {
     /// Without a reply. Its bytes are charged to `share`.
     pub(crate) fn new(
         keys: Option<Arc<HashSet<String>>>,
-        kind: Kind,
+        kind: SubscriptionKind,
         share: &Arc<Share>,
     ) -> Result<Self, OverBudget> {
         let (replied, newest) = (HashMap::new(), HashMap::new());
@@ -66,7 +66,7 @@ impl UpdateFilter {
         self.keys.as_deref()
     }
 
-    pub(crate) fn kind(&self) -> Kind {
+    pub(crate) fn kind(&self) -> SubscriptionKind {
         self.kind
     }
 
@@ -77,22 +77,25 @@ impl UpdateFilter {
         share: &Arc<Share>,
         hashes: &RandomState,
     ) -> Result<(), OverBudget> {
-        let of_key = |samples: &Vec<_>| if self.kind == Kind::Latest { 1 } else { samples.len() };
+        let of_key = |timed_values: &Vec<_>| {
+            if self.kind == SubscriptionKind::Latest { 1 } else { timed_values.len() }
+        };
         let points: usize = data.values().map(of_key).sum();
         (self.replied, self.replied_bytes, self.is_old) = (HashMap::new(), None, false);
         self.replied_bytes = Some(share.hold(points * REMEMBERED_POINT_BYTES)?);
-        for (key, samples) in data {
+        for (key, timed_values) in data {
             let recorded = match self.kind {
-                Kind::Latest => samples.len().saturating_sub(1),
-                Kind::History => 0,
+                SubscriptionKind::Latest => timed_values.len().saturating_sub(1),
+                SubscriptionKind::History => 0,
             };
-            for (ts, value) in &samples[recorded..] {
+            for (ts, value) in &timed_values[recorded..] {
                 self.replied.insert(hashes.hash_one((key.as_str(), ts)), hash_of(hashes, value));
             }
         }
-        if self.kind == Kind::Latest {
+        if self.kind == SubscriptionKind::Latest {
             self.newest_bytes = share.hold(bytes_of(data.keys()))?;
-            let newest = data.iter().filter_map(|(key, samples)| Some((key.clone(), samples.last()?.0)));
+            let newest =
+                data.iter().filter_map(|(key, timed_values)| Some((key.clone(), timed_values.last()?.0)));
             self.newest = newest.collect();
         }
         Ok(())
@@ -126,7 +129,7 @@ impl UpdateFilter {
 
     /// Whether the update is not older than the newest sent value. Records its time.
     fn advance(&mut self, update: &Update) -> Result<bool, OverBudget> {
-        if self.kind == Kind::History {
+        if self.kind == SubscriptionKind::History {
             return Ok(true);
         }
         match self.newest.get_mut(&update.key) {

@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep_until};
 use uuid::Uuid;
 
 use super::commands::WatchCommand;
-use super::update::bytes_of_sample;
+use super::update::bytes_of_value;
 use super::update_filter::bytes_of;
 use crate::budget::{Charge, OverBudget, Share};
 use crate::error::ApiError;
@@ -130,7 +130,7 @@ impl Watches {
         watch.subscriber.next().now_or_never()
     }
 
-    /// The rows of updates for a watch: of one message, or of several if one would be too long. Fails if the watch would have to
+    /// The rows of updates for a watch: of one message, or of several if one would be too long. Fails if the watch would
     /// remember too many bytes.
     pub(crate) fn messages<'a>(
         &mut self,
@@ -281,7 +281,7 @@ fn messages_of(rows: Vec<Row<'_>>) -> Vec<Vec<Row<'_>>> {
 impl Row<'_> {
     /// About the length of the row as text.
     fn weight(&self) -> usize {
-        ROW_BYTES + self.values.iter().map(|(key, value)| key.len() + bytes_of_sample(value)).sum::<usize>()
+        ROW_BYTES + self.values.iter().map(|(key, value)| key.len() + bytes_of_value(value)).sum::<usize>()
     }
 }
 

@@ -28,7 +28,7 @@ impl ScriptletPlan {
     pub(in crate::virtual_sensors::plan) fn describe(&self) -> String {
         let mut text = "ScriptletProcessor".to_owned();
         if let Some(script) = &self.for_rows {
-            let rows = if self.gives_rows { "" } else { ", which gives no rows" };
+            let rows = if self.gives_rows { "" } else { ", which makes no rows" };
             text += &format!(", a script of {} for each row{rows}", lines(script));
         }
         if let Some((period, script)) = &self.periodic {

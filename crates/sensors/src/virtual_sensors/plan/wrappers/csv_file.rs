@@ -20,7 +20,7 @@ pub struct CsvFile {
     pub columns: Vec<CsvColumn>,
     /// What is between two columns.
     pub separator: char,
-    /// What stands around a text that has separators.
+    /// What surrounds a text that has separators.
     pub quote: char,
     /// Lines at the beginning of the file that are not elements.
     pub skip_first_lines: u64,

@@ -1,7 +1,7 @@
 //! The wrappers of what is outside of this server's store.
 
 use super::csv_file::CsvFile;
-use super::jdbc::JdbcSource;
+use super::jdbc::JdbcWrapper;
 use super::predicates::Predicates;
 use super::remote::Remote;
 use crate::virtual_sensors::fault::{Fault, Note};
@@ -16,9 +16,9 @@ const DISK_FIELDS: &[&str] = &["free_space"];
 const MULTIFORMAT_FIELDS: &[&str] = &["packet_type", "temperature", "light"];
 const CLOCK_FIELDS: &[&str] = &["clock"];
 
-/// What is outside of this server's store.
+/// A wrapper that reads outside of the store of this server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum External {
+pub enum ExternalWrapper {
     /// Lines of a file.
     Csv(CsvFile),
     /// The answers of an address.
@@ -64,7 +64,7 @@ pub enum External {
     /// A virtual sensor of another server.
     Remote(Remote),
     /// Rows of a database.
-    Jdbc(JdbcSource),
+    Jdbc(JdbcWrapper),
 }
 
 /// Messages of an MQTT broker.
@@ -99,7 +99,7 @@ impl std::fmt::Debug for MqttTopic {
     }
 }
 
-impl External {
+impl ExternalWrapper {
     /// The name of the wrapper.
     pub fn wrapper(&self) -> &'static str {
         match self {
@@ -162,44 +162,46 @@ pub(super) fn parse(
     name: &str,
     predicates: &mut Predicates<'_>,
     notes: &mut Vec<Note>,
-) -> Result<Option<External>, Fault> {
+) -> Result<Option<ExternalWrapper>, Fault> {
     let external = match name {
-        "csv" => External::Csv(CsvFile::parse(predicates, notes)?),
+        "csv" => ExternalWrapper::Csv(CsvFile::parse(predicates, notes)?),
         "http-get" => {
             let url = predicates.needed("url")?;
             predicates.check_url(&url, "url")?;
             let rate_ms = predicates.period("rate", 2_000, PERIOD_MS_MIN)?;
             let cafile = predicates.cafile(&url)?;
-            External::HttpGet { url: Secret::new(url), rate_ms, cafile }
+            ExternalWrapper::HttpGet { url: Secret::new(url), rate_ms, cafile }
         }
-        "mqtt" => External::Mqtt(mqtt(predicates)?),
+        "mqtt" => ExternalWrapper::Mqtt(mqtt(predicates)?),
         "udp" => {
             predicates.needed("port")?;
             let port = predicates.integer("port", 1, i64::from(u16::MAX))?;
-            External::Udp { port: port.and_then(|port| u16::try_from(port).ok()).unwrap_or_default() }
+            ExternalWrapper::Udp { port: port.and_then(|port| u16::try_from(port).ok()).unwrap_or_default() }
         }
         "system-time" => {
             predicates.note("max-delay", "elements come at their time", notes);
-            External::SystemTime { period_ms: predicates.period("clock-period", 1_000, PERIOD_MS_MIN)? }
+            ExternalWrapper::SystemTime {
+                period_ms: predicates.period("clock-period", 1_000, PERIOD_MS_MIN)?,
+            }
         }
-        "memory-usage" => {
-            External::MemoryUsage { period_ms: predicates.period("sampling-rate", 1_000, PERIOD_MS_MIN)? }
-        }
-        "free-disk-space" => {
-            External::FreeDiskSpace { period_ms: predicates.period("sampling-rate", 1_000, PERIOD_MS_MIN)? }
-        }
+        "memory-usage" => ExternalWrapper::MemoryUsage {
+            period_ms: predicates.period("sampling-rate", 1_000, PERIOD_MS_MIN)?,
+        },
+        "free-disk-space" => ExternalWrapper::FreeDiskSpace {
+            period_ms: predicates.period("sampling-rate", 1_000, PERIOD_MS_MIN)?,
+        },
         "multiformat" => {
-            External::Multiformat { period_ms: predicates.period("rate", 1_000, PERIOD_MS_MIN)? }
+            ExternalWrapper::Multiformat { period_ms: predicates.period("rate", 1_000, PERIOD_MS_MIN)? }
         }
         "replay" => {
             let device = predicates.needed("dbname")?;
             let speed = predicates.integer("speed", 1, 1_000_000)?.unwrap_or(1);
-            External::Replay { device, speed: u32::try_from(speed).unwrap_or(1) }
+            ExternalWrapper::Replay { device, speed: u32::try_from(speed).unwrap_or(1) }
         }
-        "remote-api" => External::Remote(Remote::of_rest(predicates)?),
-        "jdbc" => External::Jdbc(JdbcSource::parse(predicates, notes)?),
+        "remote-api" => ExternalWrapper::Remote(Remote::of_rest(predicates)?),
+        "jdbc" => ExternalWrapper::Jdbc(JdbcWrapper::parse(predicates, notes)?),
         "remote" | "remote-rest" | "remote-push" => {
-            External::Remote(Remote::of_multidata(name, predicates, notes)?)
+            ExternalWrapper::Remote(Remote::of_multidata(name, predicates, notes)?)
         }
         _ => return Ok(None),
     };

@@ -1,7 +1,7 @@
 //! The fields of the elements of a wrapper, if they are known before elements come.
 
 use super::csv_file::CsvFormat;
-use super::external::External;
+use super::external::ExternalWrapper;
 use super::form::Wrapper;
 use crate::virtual_sensors::descriptor::{Address, Field};
 
@@ -16,8 +16,8 @@ pub(super) fn of(address: &Address, wrapper: &Wrapper) -> Option<Vec<NamedField>
         return Some(address.output.iter().map(named).collect());
     }
     match wrapper.external()? {
-        External::Csv(file) if file.columns.is_empty() => None,
-        External::Csv(file) => {
+        ExternalWrapper::Csv(file) if file.columns.is_empty() => None,
+        ExternalWrapper::Csv(file) => {
             let named = file.columns.iter().filter(|column| column.name != "timed");
             Some(named.map(|column| (column.name.clone(), column.format == CsvFormat::Text)).collect())
         }

@@ -1,6 +1,6 @@
 //! The forms of wrappers.
 
-use super::external::External;
+use super::external::ExternalWrapper;
 
 /// Where the elements of a source come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub enum Wrapper {
         sensor: String,
     },
     /// Something outside of this server's store. A connector makes rows of a device of it.
-    External(External),
+    External(ExternalWrapper),
 }
 
 impl Wrapper {
@@ -38,7 +38,7 @@ impl Wrapper {
     }
 
     /// What is outside, if the elements come from there.
-    pub fn external(&self) -> Option<&External> {
+    pub fn external(&self) -> Option<&ExternalWrapper> {
         match self {
             Self::External(external) => Some(external),
             Self::Tacho { .. } | Self::Local { .. } => None,

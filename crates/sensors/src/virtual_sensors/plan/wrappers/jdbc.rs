@@ -11,9 +11,9 @@ const TIME_COLUMN: &str = "timed";
 const RATE_MS: u64 = 1_000;
 const RATE_MS_MIN: u64 = 10;
 
-/// The rows of a table or a query of a database.
+/// A wrapper that reads the rows of a table or a query of a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct JdbcSource {
+pub struct JdbcWrapper {
     pub options: DatabaseOptions,
     /// What is read.
     pub relation: Relation,
@@ -36,7 +36,7 @@ pub enum Relation {
     Query(String),
 }
 
-impl JdbcSource {
+impl JdbcWrapper {
     /// What is read, in words without secrets.
     pub fn describe(&self) -> String {
         match &self.relation {
@@ -71,7 +71,7 @@ fn options(predicates: &mut Predicates<'_>, notes: &mut Vec<Note>) -> Result<Dat
             "a database inside of Java cannot be read; use jdbc:mysql, jdbc:mariadb or jdbc:postgresql";
         return Err(Fault::unsupported(url.place, reason));
     };
-    // A password is no use without a user.
+    // A password is useless without a user.
     predicates.check_needs("password", "username")?;
     Ok(DatabaseOptions {
         address,

@@ -12,9 +12,9 @@ mod time_zone;
 mod unsupported;
 
 pub use csv_file::{CsvColumn, CsvFile, CsvFormat};
-pub use external::{External, MqttTopic};
+pub use external::{ExternalWrapper, MqttTopic};
 pub use form::Wrapper;
-pub use jdbc::{JdbcSource, Relation};
+pub use jdbc::{JdbcWrapper, Relation};
 pub use remote::{Remote, RemoteInterface};
 pub use time_pattern::TimePattern;
 pub use time_zone::TimeZone;

@@ -19,7 +19,7 @@ impl Clock {
         let (rate, start) = (self.rate, self.start);
         self.next.get_or_insert_with(|| match start {
             Some(start) if start > now => start,
-            // Turns stand at whole multiples of the rate since midnight.
+            // Turns are at whole multiples of the rate since midnight.
             _ => {
                 let midnight = now - now.rem_euclid(DAY);
                 midnight + ((now - midnight) / rate + 1) * rate

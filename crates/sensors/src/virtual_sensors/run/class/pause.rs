@@ -19,7 +19,7 @@ impl Pause {
         is_paused
     }
 
-    /// A run was stopped: the first time none is left out, then 1, 3, 7 and so on. Says so for people.
+    /// A run was stopped: the first time none is left out, then 1, 3, 7 and so on. Writes a line for people.
     pub(super) fn after_stop(&mut self) -> String {
         let runs = 1_u32.checked_shl(self.stops).unwrap_or(u32::MAX) - 1;
         self.runs = runs.min(SCRIPT_PAUSE_RUNS_MAX);

@@ -53,7 +53,7 @@ pub(super) struct Window {
     newest: i64,
     bytes: usize,
     grouping: Option<Grouping>,
-    /// Elements that had to leave early.
+    /// Elements that left early.
     overflowed: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The follower of the output of a sensor: reads its durable rows in batches, and moves the cursor when the target has taken them.
+//! What every exporter does: reads the durable rows of its sensor in batches, and moves the cursor when the target has taken them.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -9,9 +9,9 @@ use tokio::time::{sleep, timeout};
 use virtual_sensors::{FollowRequest, FollowerReport, OutputFollower, OutputRow, OutputRows, VirtualSensors};
 
 use crate::backoff::Backoff;
-use crate::limits::{FOLLOWER_LOOK_INTERVAL, FOLLOWER_PAUSE_MAX, FOLLOWER_ROWS_AT_ONCE};
+use crate::limits::{EXPORTER_LOOK_INTERVAL, EXPORTER_PAUSE_MAX, EXPORTER_ROWS_AT_ONCE};
 
-/// The target: a database, a broker or an address that gets the rows.
+/// Writes rows to a target: a database, a broker or an address.
 pub(crate) trait Exporter: Send {
     /// Prepares the target, such as its table. It is called before the first rows, and after each failure.
     fn prepare(&mut self) -> impl Future<Output = Result<(), String>> + Send;
@@ -21,7 +21,7 @@ pub(crate) trait Exporter: Send {
 
     /// Rows that [`Self::write`] gets at once. The cursor moves after each write, so these may come again after a crash.
     fn rows_at_once(&self) -> usize {
-        FOLLOWER_ROWS_AT_ONCE
+        EXPORTER_ROWS_AT_ONCE
     }
 
     /// Rows that the target has refused for good. Rows of a failed write do not count.
@@ -29,19 +29,23 @@ pub(crate) trait Exporter: Send {
         0
     }
 
-    /// Why the target has refused the last one of them, if the sink knows it.
+    /// Why the target has refused the last one of them, if the exporter knows it.
     fn refusal(&self) -> Option<&str> {
         None
     }
 }
 
 /// Follows a sensor until it is removed. The caller ends it earlier by dropping it.
-pub(crate) async fn follow(sensors: Arc<VirtualSensors>, request: FollowRequest, mut sink: impl Exporter) {
+pub(crate) async fn follow(
+    sensors: Arc<VirtualSensors>,
+    request: FollowRequest,
+    mut exporter: impl Exporter,
+) {
     let Some(follower) = begin(&sensors, &request).await else { return };
     let mut report = FollowerReport::default();
-    let mut backoff = Backoff::new(FOLLOWER_PAUSE_MAX);
+    let mut backoff = Backoff::new(EXPORTER_PAUSE_MAX);
     loop {
-        let Err(error) = deliver(&follower, &mut sink, &mut report).await;
+        let Err(error) = deliver(&follower, &mut exporter, &mut report).await;
         let worked = std::mem::replace(&mut report.is_connected, false);
         if worked || report.failures == 0 {
             tracing::warn!(
@@ -60,7 +64,7 @@ pub(crate) async fn follow(sensors: Arc<VirtualSensors>, request: FollowRequest,
 
 /// The follower of a sensor; `None` if the sensor was removed.
 async fn begin(sensors: &Arc<VirtualSensors>, request: &FollowRequest) -> Option<Arc<OutputFollower>> {
-    let mut backoff = Backoff::new(FOLLOWER_PAUSE_MAX);
+    let mut backoff = Backoff::new(EXPORTER_PAUSE_MAX);
     loop {
         let (sensors, request) = (Arc::clone(sensors), request.clone());
         let caller = Caller::local(sensors.tenant());
@@ -75,19 +79,19 @@ async fn begin(sensors: &Arc<VirtualSensors>, request: &FollowRequest) -> Option
 /// Delivers rows until something fails.
 async fn deliver(
     follower: &Arc<OutputFollower>,
-    sink: &mut impl Exporter,
+    exporter: &mut impl Exporter,
     report: &mut FollowerReport,
 ) -> Result<std::convert::Infallible, String> {
-    sink.prepare().await?;
+    exporter.prepare().await?;
     loop {
-        let rows = next(follower, sink.rows_at_once()).await?;
+        let rows = next(follower, exporter.rows_at_once()).await?;
         if !rows.rows.is_empty() {
-            sink.write(&rows.rows).await?;
-            note_refused(&*sink, report);
+            exporter.write(&rows.rows).await?;
+            note_refused(&*exporter, report);
             delivered(follower, rows).await?;
         } else if report.is_connected {
-            // The follower reads after the wait, woken or not: a missed wake costs no row.
-            drop(timeout(FOLLOWER_LOOK_INTERVAL, follower.appended()).await);
+            // The exporter reads after the wait, woken or not: a missed wake costs no row.
+            drop(timeout(EXPORTER_LOOK_INTERVAL, follower.appended()).await);
             continue;
         }
         report.is_connected = true;
@@ -96,10 +100,10 @@ async fn deliver(
 }
 
 /// Shows callers the rows that the target has refused, with the reason of the last one.
-fn note_refused(sink: &impl Exporter, report: &mut FollowerReport) {
-    let refused = sink.refused();
+fn note_refused(exporter: &impl Exporter, report: &mut FollowerReport) {
+    let refused = exporter.refused();
     if refused > report.refused
-        && let Some(reason) = sink.refusal()
+        && let Some(reason) = exporter.refusal()
     {
         report.last_error = Some(reason.to_owned());
     }
