@@ -13,8 +13,8 @@ use crate::clock::system_now;
 use crate::entity_query::limits::QUERY_KEYS_ENTITIES_MAX;
 use crate::entity_query::{
     EntityCountQuery, EntityDataQuery, EntityFilter, EntityKey, EntityKeys, EntityPage, EntityQueryError,
-    EntityRow, KeyFilter, KeyKind, PageLink, Pattern, Sample, SortOrder, SortValue, check_filters, device_of,
-    directed, field,
+    EntityRow, KeyFilter, KeyKind, PageLink, Pattern, SortOrder, SortValue, TimedValue, check_filters,
+    device_of, directed, field,
 };
 use crate::hub::Hub;
 use crate::registry::{Entity, Page};
@@ -215,7 +215,7 @@ impl Hub {
         let (reader, now) = (KeyReader::new(self, caller, &stored), system_now());
         let mut kept = Vec::new();
         for entity in found {
-            let in_value = |samples: Vec<Option<Sample>>| {
+            let in_value = |samples: Vec<Option<TimedValue>>| {
                 samples.iter().flatten().any(|(_, value)| matches(Some(value.as_ref())))
             };
             if in_field(&entity) || in_value(reader.read(&entity, now)?) {
