@@ -122,8 +122,10 @@ def test_retained_messages_stay_retained_behind_the_bridge(bridge):
             assert (message.payload, bool(message.retain)) == (b"auto", True)
 
 
-def test_messages_of_qos_2_survive_restarts_of_both_sides(bridge):
-    server, mosquitto = bridge
+def test_messages_of_qos_2_survive_restarts_of_both_sides(own_server, tmp_path):
+    """Only before MQTT 5: there mosquitto 2.0 asks for no session expiry, so its session ends with its connection."""
+    server = own_server(OPEN)
+    mosquitto = Mosquitto(tmp_path, server, server.device().token, "mqttv311")
     token = server.device().token
     with Client(server, token) as ours, Client(mosquitto, "", mqtt.MQTTv311) as theirs:
         ours.subscribe("shared/#", 2)
@@ -140,7 +142,5 @@ def test_messages_of_qos_2_survive_restarts_of_both_sides(bridge):
         theirs.subscribe("shared/#", 2)
         with Client(server, token) as ours:
             ours.publish("shared/late", "end", 2)
-        payloads = []
-        while "end" not in payloads:
-            payloads.append(theirs.message().payload.decode())
-        assert len(payloads) == len(set(payloads)), payloads
+        assert theirs.payloads(11) == [*(str(n) for n in range(10)), "end"]
+    mosquitto.stop()

@@ -106,9 +106,9 @@ pub(crate) fn any_packet(version: ProtocolVersion) -> BoxedStrategy<Encoded> {
 /// A CONNECT.
 pub(crate) fn connect(version: ProtocolVersion) -> impl Strategy<Value = Encoded> {
     let will = (properties(version, WILL), topic(), bytes(), qos(), any::<bool>());
-    let start = (any::<bool>(), any::<u16>(), properties(version, CONNECT));
+    let start = (any::<bool>(), any::<bool>(), any::<u16>(), properties(version, CONNECT));
     (start, "[a-z0-9ü]{0,40}", option::of(will), option::of("[ -~]{0,40}"), option::of(bytes())).prop_map(
-        move |((clean_start, keep_alive_s, properties), client_id, will, username, password)| {
+        move |((is_bridge, clean_start, keep_alive_s, properties), client_id, will, username, password)| {
             let will = will.as_ref().map(|(properties, topic, payload, qos, retain)| Will {
                 qos: *qos,
                 retain: *retain,
@@ -119,6 +119,7 @@ pub(crate) fn connect(version: ProtocolVersion) -> impl Strategy<Value = Encoded
             let password_allowed = version == ProtocolVersion::V5 || username.is_some();
             let connect = Connect {
                 version,
+                is_bridge: is_bridge && version != ProtocolVersion::V5,
                 clean_start,
                 keep_alive_s,
                 properties: properties.as_properties(),

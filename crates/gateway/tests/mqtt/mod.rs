@@ -164,6 +164,21 @@ fn an_unsupported_version_gets_its_return_code() {
 }
 
 #[test]
+fn a_connect_whose_protocol_cannot_be_read_gets_no_connack() {
+    let fixture = Fixture::new();
+    for bytes in [
+        // No level after the name; a name that is not UTF-8.
+        &b"\x10\x06\x00\x04MQTT"[..],
+        b"\x10\x06\x00\x04XXXX",
+        b"\x10\x0c\x00\x04MQ\xc3\x28\x04\x02\x00\x00\x00\x00",
+    ] {
+        let mut client = fixture.open(ProtocolVersion::V311);
+        client.connect_with_bytes(bytes);
+        assert_eq!(client.next(), Reply::Closed, "{bytes:02x?}");
+    }
+}
+
+#[test]
 fn malformed_packets_close_with_their_reason() {
     let fixture = Fixture::new();
     for (bytes, reason) in [
