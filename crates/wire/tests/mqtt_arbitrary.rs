@@ -60,7 +60,7 @@ proptest! {
 
     #[test]
     fn connects_round_trip(
-        version in version(), clean_start: bool, keep_alive_s: u16, client_id in "[a-z0-9ü]{0,60}",
+        version in version(), is_bridge: bool, clean_start: bool, keep_alive_s: u16, client_id in "[a-z0-9ü]{0,60}",
         username in option::of("[ -~]{0,40}"), password in option::of(vec(any::<u8>(), 0..40)),
         will in option::of((topic(), vec(any::<u8>(), 0..100), qos(), any::<bool>())), receive_maximum in 1..=u16::MAX,
     ) {
@@ -68,6 +68,7 @@ proptest! {
         let mut properties = PropertiesBuilder::new();
         properties.push(Property::TwoBytes(PropertyId::ReceiveMaximum, receive_maximum)).unwrap();
         let connect = Connect {
+            is_bridge: is_bridge && !v5,
             version,
             clean_start,
             keep_alive_s,

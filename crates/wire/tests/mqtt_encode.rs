@@ -17,6 +17,7 @@ const PUBLISH: Publish<'static> = Publish {
     payload: b"p",
 };
 const CONNECT: Connect<'static> = Connect {
+    is_bridge: false,
     version: ProtocolVersion::V311,
     clean_start: true,
     keep_alive_s: 0,

@@ -89,6 +89,7 @@ impl Client {
 
 fn connect() -> Vec<u8> {
     let connect = Connect {
+        is_bridge: false,
         version: VERSION,
         clean_start: true,
         keep_alive_s: 60,

@@ -6,7 +6,6 @@ use wire::mqtt::{
     SentAliases, TopicForm, encode_publish_head,
 };
 
-use super::super::limits;
 use super::super::output::Output;
 use super::peer::Peer;
 

@@ -8,7 +8,6 @@ use hub::rpc::Delivery;
 use hub::{Blame, DeadLetter, Door, Durability};
 
 use super::super::acks::ConnectionKey;
-use super::super::limits;
 use super::super::session::{Session, SessionEnd};
 use super::event_loop::Worker;
 use super::slots::find;
