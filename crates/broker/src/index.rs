@@ -82,21 +82,21 @@ impl SubscriptionIndex {
         self.len -= usize::from(self.root.remove(levels(filter), group, session));
     }
 
-    /// The subscribers of a topic, each of them once. A subscriber of several matching filters gets the highest QoS of them and
-    /// all their identifiers. Of each group it selects one member, if possible one with `is_connected`.
+    /// The subscribers of a topic. A subscriber of several matching filters appears once, with the highest QoS of them and all
+    /// their identifiers. Of each group one member is selected, if possible one with `is_connected`; it appears besides its own
+    /// subscriptions and for each of its groups, because every shared subscription gets its copy [MQTT5 4.8.2].
     pub(super) fn matches(&self, topic: &str, is_connected: impl Fn(&Session) -> bool) -> Vec<Match> {
         let mut lists = Vec::new();
         let is_of_server = topic.starts_with('$');
         self.root.collect(levels(topic), is_of_server, &mut lists);
         let mut found =
             Vec::with_capacity(lists.iter().map(|list| list.each.len() + list.groups.len()).sum());
-        for list in &lists {
-            found.extend(list.each.iter().map(Match::new));
-            found.extend(list.groups.iter().filter_map(|group| group.select(&is_connected)).map(Match::new));
-        }
-        if lists.len() > 1 || lists.iter().any(|list| !list.groups.is_empty()) {
+        found.extend(lists.iter().flat_map(|list| &list.each).map(Match::new));
+        if lists.len() > 1 {
             merge(&mut found);
         }
+        let groups = lists.iter().flat_map(|list| &list.groups);
+        found.extend(groups.filter_map(|group| group.select(&is_connected)).map(Match::new));
         found
     }
 }

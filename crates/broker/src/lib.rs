@@ -18,6 +18,8 @@ mod index_tests;
 pub mod limits;
 mod message;
 mod metrics;
+#[cfg(test)]
+mod model_tests;
 mod publishing;
 mod queue;
 mod record;

@@ -249,7 +249,7 @@ impl Queue {
                 return IdleReason::Undurable;
             }
             if self.inflight.len() >= usize::from(inflight_max) || self.is_taken(first.number) {
-                return IdleReason::Client;
+                return self.blocked_by_client();
             }
             let sent = match &first.delivery {
                 // Nobody gets a message after its expiry, unless it was sent before [MQTT-4.3.3-7]. It is done like one that the client
@@ -280,10 +280,16 @@ impl Queue {
             (Some(from), _) if self.inflight.len() < usize::from(inflight_max) => {
                 IdleReason::InStore { from }
             }
-            (Some(_), _) => IdleReason::Client,
+            (Some(_), _) => self.blocked_by_client(),
             (None, 0) => IdleReason::Nothing,
             (None, _) => IdleReason::Undurable,
         }
+    }
+
+    /// Why no further PUBLISH may follow until the client has completed an exchange. The next packet of that exchange may be a
+    /// PUBREL that is due when the engine has made progress.
+    fn blocked_by_client(&self) -> IdleReason {
+        if self.releases_due > 0 { IdleReason::Undurable } else { IdleReason::Client }
     }
 
     fn send_immediate(&mut self, now_ms: i64, send: &mut dyn FnMut(&Outgoing<'_>) -> Sent) -> Sent {
