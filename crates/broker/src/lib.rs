@@ -28,6 +28,8 @@ mod session;
 mod session_map;
 mod sessions;
 mod shared;
+#[cfg(test)]
+mod shared_subscription_tests;
 mod subscribing;
 mod subscription;
 mod system;
