@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::children::Children;
 use super::session::Session;
-use super::subscription::SubscriptionOptions;
+use super::subscription::{Quality, SubscriptionOptions};
 use model::topic::{group_of, levels};
 
 /// The subscriptions of a tenant.
@@ -47,7 +47,8 @@ struct Subscribers {
 /// The members of a shared subscription. One of them gets each message.
 #[derive(Debug)]
 struct Group {
-    name: Box<str>,
+    /// The whole filter, `$share/GROUP/FILTER`. Groups of the same list differ in their names only.
+    share: Arc<str>,
     members: Vec<Subscriber>,
     next: AtomicUsize,
 }
@@ -71,15 +72,31 @@ impl SubscriptionIndex {
 
     /// Adds or replaces the subscription of a session to a filter.
     pub(super) fn put(&mut self, filter: &str, subscriber: Subscriber) {
-        let (group, filter) = group_of(filter);
-        let list = self.root.at_mut(filter);
-        self.len += usize::from(list.put(group, subscriber));
+        let (share, own) = share_of(filter);
+        let list = self.root.at_mut(own);
+        self.len += usize::from(list.put(share, subscriber));
     }
 
     /// Removes the subscription of a session to a filter.
     pub(super) fn remove(&mut self, filter: &str, session: &Session) {
-        let (group, filter) = group_of(filter);
-        self.len -= usize::from(self.root.remove(levels(filter), group, session));
+        let (share, own) = share_of(filter);
+        self.len -= usize::from(self.root.remove(levels(own), share, session));
+    }
+
+    /// Members of a shared subscription that may take over a message of QoS 1 or 2, at most `max`: connected ones first, in turns.
+    pub(super) fn members(
+        &self,
+        share: &str,
+        max: usize,
+        is_connected: impl Fn(&Session) -> bool,
+    ) -> Vec<Subscriber> {
+        let (_, own) = group_of(share);
+        let list = self.root.at(own);
+        let group = list.and_then(|list| list.groups.iter().find(|group| &*group.share == share));
+        let Some(group) = group else { return Vec::new() };
+        let in_turn = group.in_turn().filter(|member| member.options.qos != Quality::AtMostOnce);
+        let connected = in_turn.clone().filter(|member| is_connected(&member.session));
+        connected.chain(in_turn).take(max).cloned().collect()
     }
 
     /// The subscribers of a topic. A subscriber of several matching filters appears once, with the highest QoS of them and all
@@ -96,7 +113,7 @@ impl SubscriptionIndex {
             merge(&mut found);
         }
         let groups = lists.iter().flat_map(|list| &list.groups);
-        found.extend(groups.filter_map(|group| group.select(&is_connected)).map(Match::new));
+        found.extend(groups.filter_map(|group| group.select(&is_connected)));
         found
     }
 }
@@ -108,12 +125,14 @@ pub(super) struct Match {
     pub(super) options: SubscriptionOptions,
     /// Subscription identifiers besides the one of `options`.
     pub(super) more_identifiers: Vec<u32>,
+    /// The whole filter of the shared subscription that selected the message.
+    pub(super) share: Option<Arc<str>>,
 }
 
 impl Match {
     fn new(subscriber: &Subscriber) -> Self {
         let Subscriber { session, options } = subscriber;
-        Self { session: Arc::clone(session), options: *options, more_identifiers: Vec::new() }
+        Self { session: Arc::clone(session), options: *options, more_identifiers: Vec::new(), share: None }
     }
 }
 
@@ -140,23 +159,31 @@ fn merge(found: &mut Vec<Match>) {
 }
 
 impl Group {
-    fn select(&self, is_connected: &impl Fn(&Session) -> bool) -> Option<&Subscriber> {
+    fn select(&self, is_connected: &impl Fn(&Session) -> bool) -> Option<Match> {
+        let mut in_turn = self.in_turn();
+        let first = in_turn.next()?;
+        let mut all = std::iter::once(first).chain(in_turn);
+        let selected = all.find(|member| is_connected(&member.session)).unwrap_or(first);
+        Some(Match { share: Some(Arc::clone(&self.share)), ..Match::new(selected) })
+    }
+
+    /// All members, each time from another one on.
+    fn in_turn(&self) -> impl Iterator<Item = &Subscriber> + Clone {
         let first = self.next.fetch_add(1, Ordering::Relaxed);
         let len = self.members.len();
-        let in_turn = || (0..len).map(|n| &self.members[first.wrapping_add(n) % len]);
-        in_turn().find(|member| is_connected(&member.session)).or_else(|| in_turn().next())
+        (0..len).map(move |n| &self.members[first.wrapping_add(n) % len])
     }
 }
 
 impl Subscribers {
     /// Returns whether the subscription is a new one.
-    fn put(&mut self, group: Option<&str>, subscriber: Subscriber) -> bool {
-        let list = match group {
+    fn put(&mut self, share: Option<&str>, subscriber: Subscriber) -> bool {
+        let list = match share {
             None => &mut self.each,
-            Some(name) => {
-                let at = self.groups.iter().position(|group| &*group.name == name).unwrap_or_else(|| {
+            Some(share) => {
+                let at = self.groups.iter().position(|group| &*group.share == share).unwrap_or_else(|| {
                     let members = Vec::new();
-                    self.groups.push(Group { name: name.into(), members, next: AtomicUsize::new(0) });
+                    self.groups.push(Group { share: share.into(), members, next: AtomicUsize::new(0) });
                     self.groups.len() - 1
                 });
                 &mut self.groups[at].members
@@ -180,11 +207,11 @@ impl Subscribers {
     }
 
     /// Returns whether the subscription was there.
-    fn remove(&mut self, group: Option<&str>, session: &Session) -> bool {
-        let list = match group {
+    fn remove(&mut self, share: Option<&str>, session: &Session) -> bool {
+        let list = match share {
             None => Some(&mut self.each),
-            Some(name) => {
-                self.groups.iter_mut().find(|group| &*group.name == name).map(|group| &mut group.members)
+            Some(share) => {
+                self.groups.iter_mut().find(|group| &*group.share == share).map(|group| &mut group.members)
             }
         };
         let Some(list) = list else { return false };
@@ -201,6 +228,19 @@ impl Subscribers {
 }
 
 impl Node {
+    /// The subscribers of a filter.
+    fn at(&self, filter: &str) -> Option<&Subscribers> {
+        let mut node = self;
+        for level in levels(filter) {
+            node = match level {
+                "#" => return node.below.as_deref(),
+                "+" => node.one.as_deref()?,
+                _ => node.children.as_ref()?.get(level)?,
+            };
+        }
+        node.here.as_deref()
+    }
+
     /// The subscribers of a filter. Adds nodes as needed.
     fn at_mut(&mut self, filter: &str) -> &mut Subscribers {
         let mut node = self;
@@ -214,16 +254,16 @@ impl Node {
         node.here.get_or_insert_default()
     }
 
-    fn remove(&mut self, mut rest: Split<'_, char>, group: Option<&str>, session: &Session) -> bool {
-        let Some(level) = rest.next() else { return remove_from(&mut self.here, group, session) };
+    fn remove(&mut self, mut rest: Split<'_, char>, share: Option<&str>, session: &Session) -> bool {
+        let Some(level) = rest.next() else { return remove_from(&mut self.here, share, session) };
         match level {
-            "#" => remove_from(&mut self.below, group, session),
+            "#" => remove_from(&mut self.below, share, session),
             "+" => {
-                let removed = self.one.as_mut().is_some_and(|one| one.remove(rest, group, session));
+                let removed = self.one.as_mut().is_some_and(|one| one.remove(rest, share, session));
                 self.one.take_if(|one| one.is_empty());
                 removed
             }
-            _ => self.remove_from_child(level, rest, group, session),
+            _ => self.remove_from_child(level, rest, share, session),
         }
     }
 
@@ -231,12 +271,12 @@ impl Node {
         &mut self,
         level: &str,
         rest: Split<'_, char>,
-        group: Option<&str>,
+        share: Option<&str>,
         session: &Session,
     ) -> bool {
         let Some(children) = &mut self.children else { return false };
         let Some(child) = children.get_mut(level) else { return false };
-        let removed = child.remove(rest, group, session);
+        let removed = child.remove(rest, share, session);
         if child.is_empty() {
             children.remove(level);
         }
@@ -271,8 +311,14 @@ impl Node {
     }
 }
 
-fn remove_from(list: &mut Option<Box<Subscribers>>, group: Option<&str>, session: &Session) -> bool {
-    let removed = list.as_mut().is_some_and(|list| list.remove(group, session));
+/// The whole filter if it is a shared one, and the filter without its group.
+fn share_of(filter: &str) -> (Option<&str>, &str) {
+    let (group, own) = group_of(filter);
+    (group.map(|_| filter), own)
+}
+
+fn remove_from(list: &mut Option<Box<Subscribers>>, share: Option<&str>, session: &Session) -> bool {
+    let removed = list.as_mut().is_some_and(|list| list.remove(share, session));
     list.take_if(|list| list.is_empty());
     removed
 }

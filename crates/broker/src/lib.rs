@@ -11,6 +11,7 @@ mod broker;
 mod children;
 mod counters;
 mod delivering;
+mod ended;
 mod error;
 mod index;
 #[cfg(test)]
@@ -23,6 +24,9 @@ mod model_tests;
 mod publishing;
 mod queue;
 mod record;
+mod redistributing;
+#[cfg(test)]
+mod redistributing_tests;
 mod retained;
 mod session;
 mod session_map;
@@ -42,8 +46,9 @@ pub use error::BrokerError;
 pub use message::{CallOf, Content, Message, Publication, ToClient};
 pub use metrics::BrokerMetrics;
 pub use model::topic::{covers, is_too_deep};
-pub use publishing::{Dropped, Published};
+pub use publishing::{DropCause, Dropped, Published};
 pub use queue::{Outgoing, Sent};
+pub use redistributing::{Redistributed, Unconfirmed};
 pub use retained::BrokerReadError;
 pub use session::{Session, SessionKey};
 pub use sessions::{Attach, Attached};

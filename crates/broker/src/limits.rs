@@ -24,6 +24,12 @@ pub const MEMORY_BYTES_MAX: usize = 256 * 1024 * 1024;
 pub const INFLIGHT_MAX: u16 = 1_024;
 /// Bytes of one write to the key-value engine. A larger publication is divided between sessions.
 pub const WRITE_BYTES: usize = 4 * 1024 * 1024;
+/// Entries of the queue of an ended session that one step gives to other members of its groups, or deletes.
+pub const ENDED_STEP_ENTRIES: usize = 256;
+/// Bytes of these entries.
+pub const ENDED_STEP_BYTES: usize = 256 * 1024;
+/// Members of a group that are asked to take over a message.
+pub const MEMBERS_ASKED_MAX: usize = 8;
 /// Retained topics of one tenant.
 pub const RETAINED_TOPICS_MAX: u64 = 1_000_000;
 /// Bytes of the retained messages of one tenant.

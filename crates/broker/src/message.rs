@@ -55,6 +55,28 @@ pub(super) struct Delivery {
     pub(super) identifiers: Vec<u32>,
     /// The stored call that the message is, if it is one.
     pub(super) call: Option<CallOf>,
+    /// The whole filter of the shared subscription that selected the message, `$share/GROUP/FILTER`. In memory only messages of
+    /// sessions that do not outlive their connections have it; the engine has it for the others.
+    pub(super) share: Option<Arc<str>>,
+}
+
+/// A message of QoS 1 or 2 that a shared subscription has selected. Another member may take it over.
+#[derive(Debug, Clone)]
+pub(super) struct GroupMessage {
+    pub(super) message: Arc<Message>,
+    pub(super) qos: Quality,
+    pub(super) retain: bool,
+    /// See [`Delivery::share`].
+    pub(super) share: Arc<str>,
+}
+
+impl GroupMessage {
+    /// The message of a delivery, if a shared subscription has selected it.
+    pub(super) fn of(delivery: &Delivery) -> Option<Self> {
+        let share = delivery.share.clone()?;
+        let Delivery { qos, retain, .. } = *delivery;
+        Some(Self { message: Arc::clone(&delivery.message), qos, retain, share })
+    }
 }
 
 /// A stored call: its device, which may be behind a gateway, and its number.

@@ -15,16 +15,26 @@ use super::*;
 
 #[derive(Debug, Clone)]
 enum Step {
-    Publish { qos: Quality, count: u8 },
+    Publish {
+        qos: Quality,
+        count: u8,
+    },
     /// The client answers the oldest, or the newest, of the packets that it has not answered.
-    Answer { oldest: bool, count: u8 },
+    Answer {
+        oldest: bool,
+        count: u8,
+    },
     /// The engine makes nothing durable until `Release`.
     Hold,
     Release,
     /// The next output has room for so many packets only.
     Room(u8),
-    Reconnect { inflight_max: u16 },
-    Restart { inflight_max: u16 },
+    Reconnect {
+        inflight_max: u16,
+    },
+    Restart {
+        inflight_max: u16,
+    },
 }
 
 fn quality() -> impl Strategy<Value = Quality> {

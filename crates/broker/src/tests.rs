@@ -10,8 +10,8 @@ use uuid::Uuid;
 use super::*;
 use model::Wake;
 
-const TENANT: Uuid = Uuid::from_u128(1);
-const DEVICE: Uuid = Uuid::from_u128(2);
+pub(super) const TENANT: Uuid = Uuid::from_u128(1);
+pub(super) const DEVICE: Uuid = Uuid::from_u128(2);
 pub(super) const HOUR_S: u32 = 3_600;
 
 #[derive(Default)]
@@ -270,6 +270,9 @@ fn a_session_ends_when_it_has_expired_or_the_client_wants_a_new_one() {
     assert_eq!(broker.sessions.lock().len(), 1);
     broker.sweep(late, &exists, &exists);
     assert_eq!(broker.sessions.lock().len(), 0);
+    while broker.has_ended_sessions() {
+        assert!(broker.redistribute(late).unwrap().dropped.is_empty());
+    }
     for space in [super::broker::SESSIONS, super::broker::SUBSCRIPTIONS, super::broker::QUEUES] {
         let all = kv::KeyValueStore::scan(&*kv, space, &kv::KeyRange::all(), kv::Direction::Ascending);
         assert_eq!(all.unwrap().count(), 0, "{space}");
