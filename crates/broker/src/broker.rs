@@ -4,7 +4,7 @@
 //! crash: [`Broker::open`] rebuilds the rest.
 //! Invariant 2: a message for a durable session is in the engine before it is in memory, and is sent when it is durable there.
 //! Invariant 3: numbers of a queue are taken, written and added to memory under the lock `order`, so memory has them in order.
-//! Invariant 4: locks are taken in this order: `sessions`, `order`, the state of a session, an index, `ended`, `system`.
+//! Invariant 4: locks are taken in this order: `sessions`, `order`, the state of a session, an index, the others.
 //! Invariant 5: an ended session is in `ended`, or somebody handles it, until the engine has nothing of it and each message of a
 //! shared subscription that its client has not acknowledged is in the queue of another member, expired, or a dead letter.
 
@@ -17,6 +17,7 @@ use model::limits::Portion;
 use parking_lot::{Mutex, RwLock};
 use uuid::Uuid;
 
+use super::device_subscriptions::DeviceSubscriptions;
 use super::ended::{EndedSession, EndedSessions};
 use super::error::BrokerError;
 use super::index::{Subscriber, SubscriptionIndex};
@@ -56,6 +57,7 @@ pub struct Broker {
     pub(super) next_connection: AtomicU64,
     pub(super) shared: SharedContents,
     pub(super) ended: EndedSessions,
+    pub(super) device_subscriptions: DeviceSubscriptions,
     /// See invariant 3. It holds the sizes of the retained messages, which change under the same lock.
     pub(super) order: Mutex<RetainedSizes>,
     pub(super) metrics: Arc<BrokerMetrics>,
@@ -98,6 +100,7 @@ impl Broker {
             next_connection: AtomicU64::new(1),
             shared: SharedContents::default(),
             ended: EndedSessions::default(),
+            device_subscriptions: DeviceSubscriptions::default(),
             order: Mutex::new(sizes),
             metrics,
             system: Mutex::default(),
@@ -213,7 +216,9 @@ impl Broker {
             let Some(session) = by_id.get(&id) else { continue };
             session.state.lock().subscriptions.insert(filter.into(), options);
             let index = self.index_of(session.tenant);
-            index.write().put(filter, Subscriber { session: Arc::clone(session), options });
+            if index.write().put(filter, Subscriber { session: Arc::clone(session), options }) {
+                self.device_subscriptions.add_stored(session.key.device, filter);
+            }
         }
         let mut sessions = self.sessions.lock();
         by_id.into_values().for_each(|session| sessions.insert(session));

@@ -1,7 +1,8 @@
 //! The index of subscriptions: a trie over the levels of topic filters.
 //!
 //! A match visits, for each level of the topic, the nodes with the same text and with `+`. Its cost does not depend on the
-//! number of subscriptions that do not match.
+//! number of subscriptions that do not match. Each node has an upper bound of it, the nodes that any topic can visit from there on: a
+//! topic visits at most one child with a text, and the child for `+`.
 
 use std::str::Split;
 use std::sync::Arc;
@@ -26,6 +27,12 @@ pub(super) struct Subscriber {
     pub(super) options: SubscriptionOptions,
 }
 
+impl Subscriber {
+    pub(super) fn new(session: &Arc<Session>, options: SubscriptionOptions) -> Self {
+        Self { session: Arc::clone(session), options }
+    }
+}
+
 /// A node. Most nodes have one child or one subscriber, so its parts are allocated when they are needed.
 #[derive(Debug, Default)]
 struct Node {
@@ -36,6 +43,10 @@ struct Node {
     here: Option<Box<Subscribers>>,
     /// Filters that end with `#` below this node.
     below: Option<Box<Subscribers>>,
+    /// The highest cost of the children with a text; 0 if there are none.
+    dearest_child: u32,
+    /// Most nodes that a topic can visit below this one.
+    cost_below: u32,
 }
 
 #[derive(Debug, Default)]
@@ -70,11 +81,28 @@ impl SubscriptionIndex {
         self.root.is_empty()
     }
 
-    /// Adds or replaces the subscription of a session to a filter.
-    pub(super) fn put(&mut self, filter: &str, subscriber: Subscriber) {
+    /// Most nodes that a match visits, whatever the topic is.
+    pub(super) fn cost(&self) -> u32 {
+        self.root.cost()
+    }
+
+    /// The cost with another filter.
+    pub(super) fn cost_with(&self, filter: &str) -> u32 {
+        self.root.cost_with(levels(group_of(filter).1))
+    }
+
+    /// The nodes that a match visits, and the cost as it is without what was kept of earlier changes.
+    #[cfg(test)]
+    pub(super) fn visits_and_cost(&self, topic: &str) -> (u32, u32) {
+        (self.root.visits(levels(topic), topic.starts_with('$')), self.root.computed_cost())
+    }
+
+    /// Adds or replaces the subscription of a session to a filter. Returns whether it is a new one.
+    pub(super) fn put(&mut self, filter: &str, subscriber: Subscriber) -> bool {
         let (share, own) = share_of(filter);
-        let list = self.root.at_mut(own);
-        self.len += usize::from(list.put(share, subscriber));
+        let is_new = self.root.put(levels(own), share, subscriber);
+        self.len += usize::from(is_new);
+        is_new
     }
 
     /// Removes the subscription of a session to a filter.
@@ -241,17 +269,52 @@ impl Node {
         node.here.as_deref()
     }
 
-    /// The subscribers of a filter. Adds nodes as needed.
-    fn at_mut(&mut self, filter: &str) -> &mut Subscribers {
-        let mut node = self;
-        for level in levels(filter) {
-            node = match level {
-                "#" => return node.below.get_or_insert_default(),
-                "+" => node.one.get_or_insert_default(),
-                _ => node.children.get_or_insert_default().get_or_default(level),
-            };
+    /// Most nodes that a topic can visit from this one on.
+    fn cost(&self) -> u32 {
+        self.cost_below.saturating_add(1)
+    }
+
+    fn set_cost(&mut self) {
+        let one = self.one.as_ref().map_or(0, |one| one.cost());
+        self.cost_below = self.dearest_child.saturating_add(one);
+    }
+
+    fn cost_with(&self, mut rest: Split<'_, char>) -> u32 {
+        let (mut dearest, mut one) = (self.dearest_child, self.one.as_ref().map_or(0, |one| one.cost()));
+        match rest.next() {
+            None | Some("#") => {}
+            Some("+") => {
+                one = self
+                    .one
+                    .as_ref()
+                    .map_or_else(|| cost_of(rest.clone()), |one| one.cost_with(rest.clone()));
+            }
+            Some(level) => {
+                let child = self.children.as_ref().and_then(|children| children.get(level));
+                let cost = child.map_or_else(|| cost_of(rest.clone()), |child| child.cost_with(rest.clone()));
+                dearest = dearest.max(cost);
+            }
         }
-        node.here.get_or_insert_default()
+        dearest.saturating_add(one).saturating_add(1)
+    }
+
+    /// Returns whether the subscription is a new one. Adds nodes as needed.
+    fn put(&mut self, mut rest: Split<'_, char>, share: Option<&str>, subscriber: Subscriber) -> bool {
+        let Some(level) = rest.next() else {
+            return self.here.get_or_insert_default().put(share, subscriber);
+        };
+        let is_new = match level {
+            "#" => return self.below.get_or_insert_default().put(share, subscriber),
+            "+" => self.one.get_or_insert_default().put(rest, share, subscriber),
+            _ => {
+                let child = self.children.get_or_insert_default().get_or_default(level);
+                let is_new = child.put(rest, share, subscriber);
+                self.dearest_child = self.dearest_child.max(child.cost());
+                is_new
+            }
+        };
+        self.set_cost();
+        is_new
     }
 
     fn remove(&mut self, mut rest: Split<'_, char>, share: Option<&str>, session: &Session) -> bool {
@@ -261,6 +324,7 @@ impl Node {
             "+" => {
                 let removed = self.one.as_mut().is_some_and(|one| one.remove(rest, share, session));
                 self.one.take_if(|one| one.is_empty());
+                self.set_cost();
                 removed
             }
             _ => self.remove_from_child(level, rest, share, session),
@@ -276,12 +340,34 @@ impl Node {
     ) -> bool {
         let Some(children) = &mut self.children else { return false };
         let Some(child) = children.get_mut(level) else { return false };
+        let was_dearest = child.cost() == self.dearest_child;
         let removed = child.remove(rest, share, session);
+        let is_dearest = child.cost() == self.dearest_child && !child.is_empty();
         if child.is_empty() {
             children.remove(level);
         }
+        if was_dearest && !is_dearest {
+            self.dearest_child = highest_cost(children, self.dearest_child);
+            self.set_cost();
+        }
         self.children.take_if(|children| children.is_empty());
         removed
+    }
+
+    #[cfg(test)]
+    fn visits(&self, mut rest: Split<'_, char>, is_of_server: bool) -> u32 {
+        let Some(level) = rest.next() else { return 1 };
+        let child = self.children.as_ref().and_then(|children| children.get(level));
+        let one = self.one.as_ref().filter(|_| !is_of_server);
+        let of_child = child.map_or(0, |child| child.visits(rest.clone(), false));
+        1 + of_child + one.map_or(0, |one| one.visits(rest, false))
+    }
+
+    #[cfg(test)]
+    fn computed_cost(&self) -> u32 {
+        let children = self.children.iter().flat_map(|children| children.values());
+        let dearest = children.map(Self::computed_cost).max().unwrap_or(0);
+        1 + dearest + self.one.as_ref().map_or(0, |one| one.computed_cost())
     }
 
     fn is_empty(&self) -> bool {
@@ -309,6 +395,23 @@ impl Node {
             one.collect(rest, false, lists);
         }
     }
+}
+
+/// The cost of the nodes for these levels, if there is none of them.
+fn cost_of(rest: Split<'_, char>) -> u32 {
+    1 + rest.take_while(|level| *level != "#").count() as u32
+}
+
+/// The highest cost of children. Ends at the first one with the highest cost of before: it cannot have grown.
+fn highest_cost(children: &Children<Node>, before: u32) -> u32 {
+    let mut highest = 0;
+    for child in children.values() {
+        highest = highest.max(child.cost());
+        if highest == before {
+            break;
+        }
+    }
+    highest
 }
 
 /// The whole filter if it is a shared one, and the filter without its group.

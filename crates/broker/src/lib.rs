@@ -11,12 +11,15 @@ mod broker;
 mod children;
 mod counters;
 mod delivering;
+mod device_subscriptions;
 mod ended;
 mod error;
 mod index;
 #[cfg(test)]
 mod index_tests;
 pub mod limits;
+#[cfg(test)]
+mod match_cost_tests;
 mod message;
 mod metrics;
 #[cfg(test)]

@@ -6,6 +6,16 @@ pub use model::limits::TOPIC_LEVELS_MAX;
 pub const SUBSCRIPTIONS_PER_SESSION_MAX: usize = 1_024;
 /// Bytes of all filters of one session.
 pub const SUBSCRIPTION_BYTES_PER_SESSION_MAX: usize = 64 * 1024;
+/// Nodes of the index that a message of a tenant may visit. A subscription that would make a dearer message possible is refused.
+pub const MATCH_STEPS_MAX: usize = 4_096;
+/// Subscriptions of all sessions of one device.
+pub const SUBSCRIPTIONS_PER_DEVICE_MAX: usize = 16_384;
+/// Those of them that make matches dear: filters with two or more `+`, or with more than [`WILDCARD_TAIL_LEVELS`] from a `+` on.
+pub const WILDCARD_SUBSCRIPTIONS_PER_DEVICE_MAX: usize = 256;
+/// Levels of these filters, each from the first `+` on: one device cannot use up [`MATCH_STEPS_MAX`] of its tenant.
+pub const WILDCARD_LEVELS_PER_DEVICE_MAX: usize = 1_024;
+/// See [`WILDCARD_SUBSCRIPTIONS_PER_DEVICE_MAX`].
+pub const WILDCARD_TAIL_LEVELS: usize = 8;
 /// Sessions that outlive their connections, over all tenants.
 pub const SESSIONS_MAX: usize = 1_000_000;
 /// Messages of QoS 1 and 2 that wait for one session, in memory or on disk.

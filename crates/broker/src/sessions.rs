@@ -174,7 +174,7 @@ impl Broker {
         let index = self.index_of(session.tenant);
         let mut index = index.write();
         for (filter, _) in state.subscriptions.drain() {
-            index.remove(&filter, session);
+            self.remove_from(&mut index, session, &filter);
         }
         drop(index);
         self.set_connection(session, state, None);
