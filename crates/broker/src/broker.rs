@@ -46,7 +46,7 @@ pub(super) const QUEUES: Space = Space::new("mqtt_queues");
 pub struct Broker {
     pub(super) kv: Arc<dyn KeyValueStore>,
     pub(super) memory: MemoryAccount,
-    /// Above this many bytes of messages sessions on disk read from there, and others drop.
+    /// Above this many bytes of messages and their places in queues sessions on disk read from there, and others drop.
     pub(super) memory_bytes_max: usize,
     pub(super) indexes: RwLock<HashMap<Uuid, Arc<RwLock<SubscriptionIndex>>>>,
     /// Sessions that outlive their connections.
@@ -153,6 +153,11 @@ impl Broker {
         } else if session.is_durable && was && !is {
             self.durable_connected.fetch_sub(1, Ordering::Relaxed);
         }
+    }
+
+    /// Counts the memory that the queue of a session takes.
+    pub(super) fn count_places(&self, state: &mut State) {
+        self.memory.set(&mut state.counted, state.queue.place_bytes());
     }
 
     /// A client has connected to the door of the broker.

@@ -82,6 +82,8 @@ impl Broker {
             let durable = self.kv.progress().durable;
             let rest = state.queue.send(inflight_max, now_ms, durable, &mut done, &mut send);
             done.into_iter().for_each(|done| self.finish(session, done, acknowledged));
+            state.queue.free_places();
+            self.count_places(&mut state);
             match rest {
                 IdleReason::Client => return Ok(Delivered::All),
                 IdleReason::Undurable => return Ok(Delivered::Undurable),

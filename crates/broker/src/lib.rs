@@ -20,6 +20,8 @@ mod index_tests;
 pub mod limits;
 #[cfg(test)]
 mod match_cost_tests;
+#[cfg(test)]
+mod memory_tests;
 mod message;
 mod metrics;
 #[cfg(test)]

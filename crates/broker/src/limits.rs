@@ -28,7 +28,7 @@ pub const IMMEDIATE_MESSAGES_MAX: usize = 1_024;
 pub const WINDOW_MESSAGES: usize = 256;
 /// Bytes that one load of such a session reads from the engine.
 pub const WINDOW_BYTES: usize = 256 * 1024;
-/// Bytes of all messages in memory. Above it sessions with a queue on disk read from there, and other sessions drop.
+/// Bytes of all messages in memory, and of their places in queues. Above it sessions with a queue on disk read from there, and other sessions drop.
 pub const MEMORY_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Unacknowledged messages of QoS 1 and 2 that the server sends to a client without a Receive Maximum of its own.
 pub const INFLIGHT_MAX: u16 = 1_024;

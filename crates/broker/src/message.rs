@@ -93,7 +93,7 @@ pub struct ToClient<'a> {
     pub call: Option<CallOf>,
 }
 
-/// Counts the bytes of all messages in memory.
+/// Counts the bytes of all messages in memory, and of the places that they take in queues.
 #[derive(Debug, Default)]
 pub(super) struct MemoryAccount {
     bytes: Arc<AtomicUsize>,
@@ -101,7 +101,7 @@ pub(super) struct MemoryAccount {
 
 /// Bytes that count until they are dropped.
 #[derive(Debug)]
-struct CountedBytes {
+pub(super) struct CountedBytes {
     account: Arc<AtomicUsize>,
     bytes: usize,
 }
@@ -111,8 +111,7 @@ impl MemoryAccount {
     pub(super) fn message(&self, content: Content<'_>) -> Arc<Message> {
         let Content { topic, payload, properties, expires_at_ms } = content;
         let bytes = size_of::<Message>() + topic.len() + payload.len() + properties.len();
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        let held = CountedBytes { account: Arc::clone(&self.bytes), bytes };
+        let held = self.count(bytes);
         Arc::new(Message {
             topic: topic.into(),
             payload: payload.into(),
@@ -122,7 +121,20 @@ impl MemoryAccount {
         })
     }
 
-    /// Bytes of all messages in memory.
+    /// Counts bytes.
+    pub(super) fn count(&self, bytes: usize) -> CountedBytes {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        CountedBytes { account: Arc::clone(&self.bytes), bytes }
+    }
+
+    /// Sets what a session has counted.
+    pub(super) fn set(&self, counted: &mut Option<CountedBytes>, bytes: usize) {
+        if counted.as_ref().map_or(0, |counted| counted.bytes) != bytes {
+            *counted = (bytes > 0).then(|| self.count(bytes));
+        }
+    }
+
+    /// The bytes that are counted.
     pub(super) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }

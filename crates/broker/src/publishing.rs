@@ -201,7 +201,13 @@ impl Broker {
         if !session.is_durable && self.is_memory_scarce() {
             return Err(Refusal::Full(Full { limit: "MEMORY_BYTES_MAX", max: self.memory_bytes_max as u64 }));
         }
-        state.queue.reserve(delivery.message.bytes()).map(Some).map_err(Refusal::Full)
+        let number = state.queue.reserve(delivery.message.bytes()).map_err(Refusal::Full)?;
+        if !session.is_durable {
+            // They count before the next receiver of the message asks for memory.
+            state.queue.make_places();
+            self.count_places(&mut state);
+        }
+        Ok(Some(number))
     }
 
     /// Writes a message for its durable receivers, the targets from `first` on.
@@ -271,6 +277,7 @@ impl Broker {
             let has_room = state.connection.is_none()
                 || !self.is_memory_scarce() && state.queue.push_immediate(delivery);
             self.metrics.dropped_immediate.inc_by(u64::from(!has_room));
+            self.count_places(&mut state);
             session.signal(&state);
             return;
         };
@@ -289,6 +296,7 @@ impl Broker {
                 && !self.is_memory_scarce();
         let durable_at = if session.is_durable { durable_at } else { 0 };
         state.queue.push(Waiting { number, delivery: Some(delivery), durable_at, shared }, keep);
+        self.count_places(&mut state);
         session.signal(&state);
     }
 

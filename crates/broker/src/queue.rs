@@ -17,6 +17,11 @@ use super::limits;
 use super::message::{CallOf, Delivery, GroupMessage};
 use super::subscription::Quality;
 
+/// Places that a list keeps.
+const PLACES_KEPT: usize = 64;
+/// See [`Queue::place_bytes`]: about as many places.
+const PLACES_STEP_BYTES: usize = PLACES_KEPT * size_of::<Delivery>();
+
 /// The messages of a session.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
@@ -296,6 +301,27 @@ impl Queue {
         QueueRest { in_memory, in_memory_sent, ..QueueRest::default() }
     }
 
+    /// Bytes that the places of messages take, without the messages. Small queues count as nothing, and others change in steps, so that
+    /// a session seldom counts anew.
+    pub(super) fn place_bytes(&self) -> usize {
+        let immediate = self.immediate.capacity() * size_of::<Delivery>();
+        let window = self.window.capacity() * size_of::<Waiting>();
+        let bytes = immediate + window + self.inflight.capacity() * size_of::<Inflight>();
+        bytes / PLACES_STEP_BYTES * PLACES_STEP_BYTES
+    }
+
+    /// Makes places for the numbers that are taken, all of which memory will hold.
+    pub(super) fn make_places(&mut self) {
+        self.window.reserve((self.next_number - self.window_end) as usize);
+    }
+
+    /// Frees places that queues have needed before and do not need now.
+    pub(super) fn free_places(&mut self) {
+        shrink(&mut self.immediate);
+        shrink(&mut self.window);
+        shrink(&mut self.inflight);
+    }
+
     /// Whether no message of QoS 1 or 2 is left to be done.
     pub(super) fn is_all_done(&self) -> bool {
         self.messages == 0
@@ -448,6 +474,13 @@ impl QueueRest {
     /// Whether a message that the engine has is done.
     pub(super) fn is_done(&self, number: u64) -> bool {
         number < self.stored_from || contains(&self.done, number)
+    }
+}
+
+/// Halves a capacity of which less than a quarter is in use.
+fn shrink<T>(list: &mut VecDeque<T>) {
+    if list.capacity() > PLACES_KEPT && list.len() < list.capacity() / 4 {
+        list.shrink_to(PLACES_KEPT.max(list.capacity() / 2));
     }
 }
 

@@ -86,6 +86,7 @@ impl Broker {
         state.expiry_s = client.expiry_s;
         if session.is_durable {
             state.queue.return_to_store();
+            self.count_places(state);
             self.record(session, state, 0);
         }
         session.take_signal();
@@ -107,6 +108,7 @@ impl Broker {
         state.retained = Vec::new();
         if session.is_durable && expiry_s > 0 {
             state.queue.return_to_store();
+            self.count_places(&mut state);
             self.record(session, &state, now_ms);
         } else {
             self.end_locked(session, &mut state);
