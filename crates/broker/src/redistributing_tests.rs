@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use kv::{Direction, KeyRange, KeyValueStore, MemoryStore, Space};
 use proptest::prelude::*;
@@ -452,4 +453,68 @@ proptest! {
         steps.iter().for_each(|step| group.run(step));
         group.finish();
     }
+}
+
+/// Members come and go while messages enter their queues: a session may end between the selection of a member and the write.
+#[test]
+fn nothing_is_lost_when_members_end_while_messages_come() {
+    const ENDS: usize = 60;
+    let kv = Arc::new(MemoryStore::new());
+    let broker = open(&kv);
+    let keeper = member(&broker, "keeper", Quality::AtLeastOnce);
+    broker.detach(&keeper, HOUR_S, 0);
+    let (is_over, ends) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let churn = |client: &str| {
+        let mut done = Vec::new();
+        while !is_over.load(Ordering::Relaxed) {
+            for join in [member, passing_member] {
+                let attached = join(&broker, client, Quality::AtLeastOnce);
+                let mut packets = Vec::new();
+                while packets.len() < 5 && !is_over.load(Ordering::Relaxed) {
+                    packets.extend(take(&broker, &attached));
+                }
+                let acknowledged = &packets[..packets.len() / 2];
+                puback(&broker, &attached, acknowledged);
+                done.extend(texts(acknowledged).into_iter().map(str::to_owned));
+                broker.detach(&attached, 0, 0);
+                ends.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        done
+    };
+    let mut published = 0_u32..;
+    let mut done = std::thread::scope(|scope| {
+        let churn = &churn;
+        let churns = ["one", "two"].map(|client| scope.spawn(move || churn(client)));
+        let letters = scope.spawn(|| {
+            let mut letters = Vec::new();
+            while !is_over.load(Ordering::Relaxed) {
+                letters.extend(settle(&broker));
+            }
+            letters
+        });
+        while ends.load(Ordering::Relaxed) < ENDS {
+            let n = published.next().unwrap();
+            assert!(publish(&broker, "t", &n.to_string(), Quality::AtLeastOnce).dropped.is_empty());
+        }
+        is_over.store(true, Ordering::Relaxed);
+        let of_churns = churns.into_iter().flat_map(|thread| thread.join().unwrap());
+        let mut done: Vec<String> = of_churns.collect();
+        done.extend(letters.join().unwrap());
+        done
+    });
+    assert!(done.len() > 10, "members got messages");
+    let (keeper, is_present) = durable(&broker, "keeper");
+    assert!(is_present);
+    broker.detach(&keeper, 0, 0);
+    done.extend(settle(&broker));
+    let mut numbers: Vec<u32> = done.iter().map(|text| text.trim_end_matches('!').parse().unwrap()).collect();
+    numbers.sort_unstable();
+    assert!(
+        numbers.iter().copied().eq(0..published.start),
+        "each message is done once: {} of {}",
+        numbers.len(),
+        published.start
+    );
+    assert_eq!(count(&kv, QUEUES), 0);
 }
