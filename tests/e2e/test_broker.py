@@ -276,6 +276,50 @@ def test_a_shared_subscription_divides_messages(broker):
         assert sorted(int(n) for n in first + second) == list(range(20))
 
 
+@pytest.mark.parametrize("expiry_s", [0, 600])
+def test_what_a_member_of_a_group_has_not_acknowledged_goes_to_another_one(broker, expiry_s):
+    device = broker.device()
+    first = Client(broker, device.token, client_id="first", expiry_s=expiry_s, manual=True)
+    first.subscribe("$share/g/work", 1)
+    with Client(broker, device.token) as sender:
+        for n in range(5):
+            sender.publish("work", f"{n}")
+        got = [first.message() for _ in range(5)]
+        first.client.ack(got[0].mid, 1)
+        with Client(broker, device.token) as second:
+            second.subscribe("$share/g/work", 1)
+            first.vanish()
+            if expiry_s:
+                # A new session ends the old one.
+                with Client(broker, device.token, client_id="first"):
+                    assert second.payloads(4) == ["1", "2", "3", "4"]
+            else:
+                assert second.payloads(4) == ["1", "2", "3", "4"]
+            sender.publish("work", "next")
+            assert second.payloads(1) == ["next"]
+
+
+def test_without_another_member_they_become_dead_letters(broker):
+    receiver = broker.device()
+    member = Client(broker, receiver.token, client_id="member", expiry_s=600, manual=True)
+    member.subscribe("$share/g/work", 1)
+    with Client(broker, broker.device().token) as sender:
+        for n in range(3):
+            sender.publish("work", f"{n}")
+    assert member.message().payload == b"0"
+    member.client.disconnect()
+    member._end()
+    with Client(broker, receiver.token, client_id="member"):
+        query = f"SELECT count(*), max(reason) FROM dead_letter WHERE device = '{receiver.name}'"
+        deadline = time.monotonic() + WAIT_S
+        rows = [[0, None]]
+        while rows[0][0] < 3 and time.monotonic() < deadline:
+            time.sleep(0.1)
+            rows = broker.api.post("/api/sql", {"query": query})["rows"]
+    assert rows[0][0] == 3
+    assert "$share/g/work" in rows[0][1]
+
+
 def test_the_will_reaches_subscribers(broker):
     device = broker.device()
     with Client(broker, device.token) as watcher:

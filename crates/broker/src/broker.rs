@@ -4,9 +4,11 @@
 //! crash: [`Broker::open`] rebuilds the rest.
 //! Invariant 2: a message for a durable session is in the engine before it is in memory, and is sent when it is durable there.
 //! Invariant 3: numbers of a queue are taken, written and added to memory under the lock `order`, so memory has them in order.
-//! Invariant 4: locks are taken in this order: `sessions`, `order`, the state of a session, an index, `garbage`, `system`.
+//! Invariant 4: locks are taken in this order: `sessions`, `order`, the state of a session, an index, the others.
+//! Invariant 5: an ended session is in `ended`, or somebody handles it, until the engine has nothing of it and each message of a
+//! shared subscription that its client has not acknowledged is in the queue of another member, expired, or a dead letter.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -15,6 +17,8 @@ use model::limits::Portion;
 use parking_lot::{Mutex, RwLock};
 use uuid::Uuid;
 
+use super::device_subscriptions::DeviceSubscriptions;
+use super::ended::{EndedSession, EndedSessions};
 use super::error::BrokerError;
 use super::index::{Subscriber, SubscriptionIndex};
 use super::limits;
@@ -42,7 +46,7 @@ pub(super) const QUEUES: Space = Space::new("mqtt_queues");
 pub struct Broker {
     pub(super) kv: Arc<dyn KeyValueStore>,
     pub(super) memory: MemoryAccount,
-    /// Above this many bytes of messages sessions on disk read from there, and others drop.
+    /// Above this many bytes of messages and their places in queues sessions on disk read from there, and others drop.
     pub(super) memory_bytes_max: usize,
     pub(super) indexes: RwLock<HashMap<Uuid, Arc<RwLock<SubscriptionIndex>>>>,
     /// Sessions that outlive their connections.
@@ -52,8 +56,8 @@ pub struct Broker {
     pub(super) next_session: AtomicU64,
     pub(super) next_connection: AtomicU64,
     pub(super) shared: SharedContents,
-    /// Sessions whose records the engine still must delete.
-    pub(super) garbage: Mutex<Vec<u64>>,
+    pub(super) ended: EndedSessions,
+    pub(super) device_subscriptions: DeviceSubscriptions,
     /// See invariant 3. It holds the sizes of the retained messages, which change under the same lock.
     pub(super) order: Mutex<RetainedSizes>,
     pub(super) metrics: Arc<BrokerMetrics>,
@@ -95,7 +99,8 @@ impl Broker {
             next_session: AtomicU64::new(1),
             next_connection: AtomicU64::new(1),
             shared: SharedContents::default(),
-            garbage: Mutex::default(),
+            ended: EndedSessions::default(),
+            device_subscriptions: DeviceSubscriptions::default(),
             order: Mutex::new(sizes),
             metrics,
             system: Mutex::default(),
@@ -150,6 +155,11 @@ impl Broker {
         }
     }
 
+    /// Counts the memory that the queue of a session takes.
+    pub(super) fn count_places(&self, state: &mut State) {
+        self.memory.set(&mut state.counted, state.queue.place_bytes());
+    }
+
     /// A client has connected to the door of the broker.
     pub fn client_connected(&self) {
         let connected = self.metrics.clients.inc() + 1;
@@ -182,11 +192,15 @@ impl Broker {
 
     fn restore(&self, now_ms: i64) -> Result<(), BrokerError> {
         let stored = self.stored_queues()?;
+        let (records, ended) = self.stored_sessions()?;
+        let ids = records.keys().chain(stored.keys()).copied().chain(ended.iter().map(|ended| ended.id));
+        self.next_session.store(ids.max().map_or(1, |last| last + 1), Ordering::Relaxed);
+        let ended_ids: HashSet<u64> = ended.iter().map(|ended| ended.id).collect();
+        let orphans = stored.keys().filter(|id| !records.contains_key(id) && !ended_ids.contains(id));
+        self.ended.add(orphans.copied().map(EndedSession::without_record));
+        self.ended.add(ended);
         let mut by_id = HashMap::new();
-        for entry in self.scan_all(SESSIONS)? {
-            let (key, value) = entry?;
-            let id = read_number_key(&key).map_err(BrokerReadError::from)?;
-            let record = SessionRecord::decode(&value).map_err(BrokerReadError::from)?;
+        for (id, record) in records {
             let queue = stored
                 .get(&id)
                 .map(|stored| Queue::stored(stored.first, stored.end, stored.messages, stored.bytes));
@@ -198,8 +212,7 @@ impl Broker {
                 queue: queue.unwrap_or_default(),
                 ..State::default()
             };
-            let key = SessionKey { device: record.device, client_id: record.client_id };
-            by_id.insert(id, Arc::new(Session::new(id, record.tenant, key, true, state)));
+            by_id.insert(id, Arc::new(Session::new(id, record.tenant, record.key(), true, state)));
         }
         for entry in self.scan_all(SUBSCRIPTIONS)? {
             let (key, value) = entry?;
@@ -208,13 +221,33 @@ impl Broker {
             let Some(session) = by_id.get(&id) else { continue };
             session.state.lock().subscriptions.insert(filter.into(), options);
             let index = self.index_of(session.tenant);
-            index.write().put(filter, Subscriber { session: Arc::clone(session), options });
+            if index.write().put(filter, Subscriber { session: Arc::clone(session), options }) {
+                self.device_subscriptions.add_stored(session.key.device, filter);
+            }
         }
-        let next = by_id.keys().max().map_or(1, |last| last + 1);
-        self.next_session.store(next, Ordering::Relaxed);
         let mut sessions = self.sessions.lock();
         by_id.into_values().for_each(|session| sessions.insert(session));
         Ok(())
+    }
+
+    /// The records of the sessions by number, and those that have ended: they are marked by the expiry 0, or a later one has their key.
+    fn stored_sessions(&self) -> Result<(BTreeMap<u64, SessionRecord>, Vec<EndedSession>), BrokerError> {
+        let (mut records, mut ended) = (BTreeMap::new(), Vec::new());
+        let mut last = HashMap::new();
+        for entry in self.scan_all(SESSIONS)? {
+            let (key, value) = entry?;
+            let id = read_number_key(&key).map_err(BrokerReadError::from)?;
+            let record = SessionRecord::decode(&value).map_err(BrokerReadError::from)?;
+            if record.expiry_s == 0 {
+                ended.push(record.ended(id));
+                continue;
+            }
+            // Numbers ascend.
+            let earlier = last.insert(record.key(), id).and_then(|id| Some((id, records.remove(&id)?)));
+            ended.extend(earlier.map(|(id, earlier): (u64, SessionRecord)| earlier.ended(id)));
+            records.insert(id, record);
+        }
+        Ok((records, ended))
     }
 
     /// Counts what the engine has of each queue.
@@ -255,5 +288,15 @@ impl Broker {
 
     fn scan_all(&self, space: Space) -> Result<kv::Scan, kv::KvError> {
         self.kv.scan(space, &KeyRange::all(), Direction::Ascending)
+    }
+}
+
+impl SessionRecord {
+    fn key(&self) -> SessionKey {
+        SessionKey { device: self.device, client_id: self.client_id.clone() }
+    }
+
+    fn ended(&self, id: u64) -> EndedSession {
+        EndedSession::stored(id, self.tenant, self.key())
     }
 }

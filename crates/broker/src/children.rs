@@ -40,6 +40,15 @@ impl<T> Children<T> {
         }
     }
 
+    pub(super) fn values(&self) -> impl Iterator<Item = &T> {
+        let (list, map) = match self {
+            Self::List(list) => (Some(list), None),
+            Self::Map(map) => (None, Some(map)),
+        };
+        let of_list = list.into_iter().flatten().map(|(_, value)| value);
+        of_list.chain(map.into_iter().flat_map(HashMap::values))
+    }
+
     pub(super) fn remove(&mut self, text: &str) {
         match self {
             Self::List(list) => list.retain(|(known, _)| **known != *text),
@@ -88,6 +97,7 @@ mod tests {
             assert_eq!(matches!(children, Children::List(_)), n < LIST_MAX);
             let found = texts.iter().filter(|text| children.get(text).is_some());
             assert_eq!(found.count(), n + 1);
+            assert_eq!(children.values().count(), n + 1);
         }
         for text in &texts {
             assert!(!children.is_empty());

@@ -80,7 +80,9 @@ impl Broker {
             packets_sent: metrics.packets_sent.get(),
             publishes_received: metrics.publishes_received.get(),
             publishes_sent: metrics.publishes_sent.get(),
-            publishes_dropped: metrics.dropped_immediate.get() + metrics.dropped_queued.get(),
+            publishes_dropped: metrics.dropped_immediate.get()
+                + metrics.dropped_queued.get()
+                + metrics.dropped_shared.get(),
             bytes_received: metrics.bytes_received.get(),
             bytes_sent: metrics.bytes_sent.get(),
             sockets,
@@ -89,5 +91,12 @@ impl Broker {
 }
 
 fn delivery(message: &Arc<Message>, retain: bool, identifiers: Vec<u32>) -> Delivery {
-    Delivery { message: Arc::clone(message), qos: Quality::AtMostOnce, retain, identifiers, call: None }
+    Delivery {
+        message: Arc::clone(message),
+        qos: Quality::AtMostOnce,
+        retain,
+        identifiers,
+        call: None,
+        share: None,
+    }
 }

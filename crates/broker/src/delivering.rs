@@ -82,6 +82,8 @@ impl Broker {
             let durable = self.kv.progress().durable;
             let rest = state.queue.send(inflight_max, now_ms, durable, &mut done, &mut send);
             done.into_iter().for_each(|done| self.finish(session, done, acknowledged));
+            state.queue.free_places();
+            self.count_places(&mut state);
             match rest {
                 IdleReason::Client => return Ok(Delivered::All),
                 IdleReason::Undurable => return Ok(Delivered::Undurable),
@@ -155,24 +157,10 @@ impl Broker {
         }
     }
 
-    fn release(&self, shared: Option<u64>, write: &mut WriteBatch) {
+    pub(super) fn release(&self, shared: Option<u64>, write: &mut WriteBatch) {
         if let Some(id) = shared.filter(|id| self.shared.release(*id)) {
             write.delete(CONTENTS, number_key(id));
         }
-    }
-
-    /// Releases the contents that the queue of an ended session needs.
-    pub(super) fn release_contents(&self, session: u64, write: &mut WriteBatch) -> Result<(), BrokerError> {
-        let range = KeyRange::prefix(number_key(session));
-        for entry in self.kv.scan(QUEUES, &range, Direction::Ascending)? {
-            let (_, value) = entry?;
-            if let QueueRecord::Reference(reference) =
-                QueueRecord::decode(&value).map_err(BrokerReadError::from)?
-            {
-                self.release(Some(reference.shared), write);
-            }
-        }
-        Ok(())
     }
 
     /// Loads the next messages of a queue into memory.
@@ -187,9 +175,13 @@ impl Broker {
                 break;
             }
             let (_, number) = read_queue_key(&key).map_err(BrokerReadError::from)?;
+            next = number + 1;
+            // Its deletion has not come to the engine.
+            if state.queue.is_done(number) {
+                continue;
+            }
             loaded.push(self.loaded(number, &value)?);
             bytes += value.len();
-            next = number + 1;
         }
         state.queue.load(loaded, next, has_more);
         Ok(())
@@ -201,12 +193,13 @@ impl Broker {
             QueueRecord::Message(record) => {
                 let message = self.memory.message(record.content);
                 let (qos, retain, identifiers) = (record.qos, record.retain, record.identifiers);
-                (Some(Delivery { message, qos, retain, identifiers, call: None }), None)
+                (Some(Delivery { message, qos, retain, identifiers, call: None, share: None }), None)
             }
             QueueRecord::Reference(reference) => {
                 let message = self.content(reference.shared)?;
                 let (qos, retain, identifiers) = (reference.qos, reference.retain, reference.identifiers);
-                (Some(Delivery { message, qos, retain, identifiers, call: None }), Some(reference.shared))
+                let delivery = Delivery { message, qos, retain, identifiers, call: None, share: None };
+                (Some(delivery), Some(reference.shared))
             }
         };
         // What the engine shows may not be durable yet.
@@ -214,7 +207,7 @@ impl Broker {
         Ok(Waiting { number, delivery, durable_at, shared })
     }
 
-    fn content(&self, id: u64) -> Result<Arc<Message>, BrokerReadError> {
+    pub(super) fn content(&self, id: u64) -> Result<Arc<Message>, BrokerReadError> {
         let missing = RecordError("the content of a queued message is missing");
         let value = self.kv.get(CONTENTS, &number_key(id))?.ok_or(missing)?;
         match QueueRecord::decode(&value)? {

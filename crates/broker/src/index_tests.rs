@@ -52,8 +52,9 @@ proptest! {
         for (id, filter, add) in changes {
             model.retain(|known| *known != (id, filter.clone()));
             if add {
-                let session = Arc::clone(&sessions[id as usize]);
-                index.put(&filter, Subscriber { session, options: OPTIONS });
+                let expected = index.cost_with(&filter);
+                index.put(&filter, Subscriber::new(&sessions[id as usize], OPTIONS));
+                prop_assert_eq!(index.cost(), expected);
                 model.push((id, filter));
             } else {
                 index.remove(&filter, &sessions[id as usize]);
@@ -61,6 +62,9 @@ proptest! {
         }
         prop_assert_eq!(index.len(), model.len());
         for topic in topics {
+            let (visits, cost) = index.visits_and_cost(&topic);
+            prop_assert_eq!(index.cost(), cost);
+            prop_assert!(visits <= cost, "{} visits {} nodes", topic, visits);
             let mut found: Vec<u64> = index.matches(&topic, |_| true).iter().map(|found| found.session.id()).collect();
             found.sort_unstable();
             let mut expected: Vec<u64> =
@@ -72,7 +76,7 @@ proptest! {
         for (id, filter) in &model {
             index.remove(filter, &sessions[*id as usize]);
         }
-        prop_assert_eq!(index.len(), 0);
+        prop_assert_eq!((index.len(), index.cost()), (0, 1));
         prop_assert!(index.is_empty(), "nodes without subscriptions are freed");
     }
 }

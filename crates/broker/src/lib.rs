@@ -11,21 +11,34 @@ mod broker;
 mod children;
 mod counters;
 mod delivering;
+mod device_subscriptions;
+mod ended;
 mod error;
 mod index;
 #[cfg(test)]
 mod index_tests;
 pub mod limits;
+#[cfg(test)]
+mod match_cost_tests;
+#[cfg(test)]
+mod memory_tests;
 mod message;
 mod metrics;
+#[cfg(test)]
+mod model_tests;
 mod publishing;
 mod queue;
 mod record;
+mod redistributing;
+#[cfg(test)]
+mod redistributing_tests;
 mod retained;
 mod session;
 mod session_map;
 mod sessions;
 mod shared;
+#[cfg(test)]
+mod shared_subscription_tests;
 mod subscribing;
 mod subscription;
 mod system;
@@ -38,8 +51,9 @@ pub use error::BrokerError;
 pub use message::{CallOf, Content, Message, Publication, ToClient};
 pub use metrics::BrokerMetrics;
 pub use model::topic::{covers, is_too_deep};
-pub use publishing::{Dropped, Published};
+pub use publishing::{DropCause, Dropped, Published};
 pub use queue::{Outgoing, Sent};
+pub use redistributing::{Redistributed, Unconfirmed};
 pub use retained::BrokerReadError;
 pub use session::{Session, SessionKey};
 pub use sessions::{Attach, Attached};

@@ -6,6 +6,16 @@ pub use model::limits::TOPIC_LEVELS_MAX;
 pub const SUBSCRIPTIONS_PER_SESSION_MAX: usize = 1_024;
 /// Bytes of all filters of one session.
 pub const SUBSCRIPTION_BYTES_PER_SESSION_MAX: usize = 64 * 1024;
+/// Nodes of the index that a message of a tenant may visit. A subscription that would make a dearer message possible is refused.
+pub const MATCH_STEPS_MAX: usize = 4_096;
+/// Subscriptions of all sessions of one device.
+pub const SUBSCRIPTIONS_PER_DEVICE_MAX: usize = 16_384;
+/// Those of them that make matches dear: filters with two or more `+`, or with more than [`WILDCARD_TAIL_LEVELS`] from a `+` on.
+pub const WILDCARD_SUBSCRIPTIONS_PER_DEVICE_MAX: usize = 256;
+/// Levels of these filters, each from the first `+` on: one device cannot use up [`MATCH_STEPS_MAX`] of its tenant.
+pub const WILDCARD_LEVELS_PER_DEVICE_MAX: usize = 1_024;
+/// See [`WILDCARD_SUBSCRIPTIONS_PER_DEVICE_MAX`].
+pub const WILDCARD_TAIL_LEVELS: usize = 8;
 /// Sessions that outlive their connections, over all tenants.
 pub const SESSIONS_MAX: usize = 1_000_000;
 /// Messages of QoS 1 and 2 that wait for one session, in memory or on disk.
@@ -18,12 +28,18 @@ pub const IMMEDIATE_MESSAGES_MAX: usize = 1_024;
 pub const WINDOW_MESSAGES: usize = 256;
 /// Bytes that one load of such a session reads from the engine.
 pub const WINDOW_BYTES: usize = 256 * 1024;
-/// Bytes of all messages in memory. Above it sessions with a queue on disk read from there, and other sessions drop.
+/// Bytes of all messages in memory, and of their places in queues. Above it sessions with a queue on disk read from there, and other sessions drop.
 pub const MEMORY_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Unacknowledged messages of QoS 1 and 2 that the server sends to a client without a Receive Maximum of its own.
 pub const INFLIGHT_MAX: u16 = 1_024;
 /// Bytes of one write to the key-value engine. A larger publication is divided between sessions.
 pub const WRITE_BYTES: usize = 4 * 1024 * 1024;
+/// Entries of the queue of an ended session that one step gives to other members of its groups, or deletes.
+pub const ENDED_STEP_ENTRIES: usize = 256;
+/// Bytes of these entries.
+pub const ENDED_STEP_BYTES: usize = 256 * 1024;
+/// Members of a group that are asked to take over a message.
+pub const MEMBERS_ASKED_MAX: usize = 8;
 /// Retained topics of one tenant.
 pub const RETAINED_TOPICS_MAX: u64 = 1_000_000;
 /// Bytes of the retained messages of one tenant.

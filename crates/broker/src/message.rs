@@ -55,6 +55,28 @@ pub(super) struct Delivery {
     pub(super) identifiers: Vec<u32>,
     /// The stored call that the message is, if it is one.
     pub(super) call: Option<CallOf>,
+    /// The whole filter of the shared subscription that selected the message, `$share/GROUP/FILTER`. In memory only messages of
+    /// sessions that do not outlive their connections have it; the engine has it for the others.
+    pub(super) share: Option<Arc<str>>,
+}
+
+/// A message of QoS 1 or 2 that a shared subscription has selected. Another member may take it over.
+#[derive(Debug, Clone)]
+pub(super) struct GroupMessage {
+    pub(super) message: Arc<Message>,
+    pub(super) qos: Quality,
+    pub(super) retain: bool,
+    /// See [`Delivery::share`].
+    pub(super) share: Arc<str>,
+}
+
+impl GroupMessage {
+    /// The message of a delivery, if a shared subscription has selected it.
+    pub(super) fn of(delivery: &Delivery) -> Option<Self> {
+        let share = delivery.share.clone()?;
+        let Delivery { qos, retain, .. } = *delivery;
+        Some(Self { message: Arc::clone(&delivery.message), qos, retain, share })
+    }
 }
 
 /// A stored call: its device, which may be behind a gateway, and its number.
@@ -71,7 +93,7 @@ pub struct ToClient<'a> {
     pub call: Option<CallOf>,
 }
 
-/// Counts the bytes of all messages in memory.
+/// Counts the bytes of all messages in memory, and of the places that they take in queues.
 #[derive(Debug, Default)]
 pub(super) struct MemoryAccount {
     bytes: Arc<AtomicUsize>,
@@ -79,7 +101,7 @@ pub(super) struct MemoryAccount {
 
 /// Bytes that count until they are dropped.
 #[derive(Debug)]
-struct CountedBytes {
+pub(super) struct CountedBytes {
     account: Arc<AtomicUsize>,
     bytes: usize,
 }
@@ -89,8 +111,7 @@ impl MemoryAccount {
     pub(super) fn message(&self, content: Content<'_>) -> Arc<Message> {
         let Content { topic, payload, properties, expires_at_ms } = content;
         let bytes = size_of::<Message>() + topic.len() + payload.len() + properties.len();
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        let held = CountedBytes { account: Arc::clone(&self.bytes), bytes };
+        let held = self.count(bytes);
         Arc::new(Message {
             topic: topic.into(),
             payload: payload.into(),
@@ -100,7 +121,20 @@ impl MemoryAccount {
         })
     }
 
-    /// Bytes of all messages in memory.
+    /// Counts bytes.
+    pub(super) fn count(&self, bytes: usize) -> CountedBytes {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        CountedBytes { account: Arc::clone(&self.bytes), bytes }
+    }
+
+    /// Sets what a session has counted.
+    pub(super) fn set(&self, counted: &mut Option<CountedBytes>, bytes: usize) {
+        if counted.as_ref().map_or(0, |counted| counted.bytes) != bytes {
+            *counted = (bytes > 0).then(|| self.count(bytes));
+        }
+    }
+
+    /// The bytes that are counted.
     pub(super) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }

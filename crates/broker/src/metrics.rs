@@ -17,6 +17,10 @@ pub struct BrokerMetrics {
     pub dropped_immediate: Counter,
     /// Messages of QoS 1 and 2 that did not fit into the queue of a session.
     pub dropped_queued: Counter,
+    /// Messages of shared subscriptions that another member has got after the session of the first one has ended.
+    pub redistributed: Counter,
+    /// Messages of shared subscriptions that nobody else may get after the session of a member has ended.
+    pub dropped_shared: Counter,
     /// Packets of MQTT that clients have sent.
     pub packets_received: Counter,
     /// Packets of MQTT for clients.
@@ -58,6 +62,16 @@ impl BrokerMetrics {
                 "broker_dropped_queued",
                 "Messages of QoS 1 and 2 that did not fit into the queue of a session",
                 &self.dropped_queued,
+            ),
+            (
+                "broker_redistributed",
+                "Messages of shared subscriptions that another member has got after the session of the first one has ended",
+                &self.redistributed,
+            ),
+            (
+                "broker_dropped_shared",
+                "Messages of shared subscriptions that nobody else may get after the session of a member has ended",
+                &self.dropped_shared,
             ),
             ("mqtt_packets_received", "Packets of MQTT from clients", &self.packets_received),
             ("mqtt_packets_sent", "Packets of MQTT for clients", &self.packets_sent),

@@ -7,13 +7,14 @@ use parking_lot::MutexGuard;
 use uuid::Uuid;
 
 use super::broker::{Broker, QUEUES};
+use super::ended::EndedSession;
 use super::error::BrokerError;
 use super::limits;
-use super::message::{Delivery, Message, Publication, ToClient};
+use super::message::{Delivery, GroupMessage, Message, Publication, ToClient};
 use super::queue::{Full, Waiting};
 use super::record::{MessageRecord, Reference, number_key, queue_key};
 use super::retained::{RetainedDraft, RetainedSizes};
-use super::session::Session;
+use super::session::{Session, SessionKey};
 use super::shared::{CONTENTS, SHARED_BYTES_MIN};
 use super::subscription::Quality;
 
@@ -29,21 +30,39 @@ pub struct Published {
 /// A message that one receiver, or the set of retained messages, did not get.
 #[derive(Debug)]
 pub struct Dropped {
+    pub cause: DropCause,
     /// The device of the receiver; `None` for a retained message.
     pub device: Option<Uuid>,
     pub message: Arc<Message>,
-    /// The reason, with the limit.
+    /// The reason in full, with the limit if there is one.
     pub reason: String,
+}
+
+/// Why a receiver did not get a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DropCause {
+    /// The queue of the receiver is full.
+    QueueFull,
+    /// The tenant has too many retained messages.
+    RetainedFull,
+    /// The session of a member of a shared subscription has ended, and no other member may get the message.
+    SessionEnded,
 }
 
 /// What one write to the engine changes, and what follows when it has succeeded.
 #[derive(Default)]
-struct Draft {
-    write: WriteBatch,
+pub(super) struct Draft {
+    pub(super) write: WriteBatch,
     retained: RetainedDraft,
-    targets: Vec<Target>,
+    pub(super) targets: Vec<Target>,
     contents: Vec<u64>,
     dropped: Vec<Dropped>,
+}
+
+/// Why a session does not take a message.
+pub(super) enum Refusal {
+    Ended,
+    Full(Full),
 }
 
 /// A receiver of a message.
@@ -105,7 +124,7 @@ impl Broker {
     pub fn send(&self, session: &Arc<Session>, message: ToClient<'_>) -> Result<bool, BrokerError> {
         let ToClient { content, qos, call } = message;
         let message = self.message(content);
-        let delivery = Delivery { message, qos, retain: false, identifiers: Vec::new(), call };
+        let delivery = Delivery { message, qos, retain: false, identifiers: Vec::new(), call, share: None };
         self.enqueue(session, vec![delivery])
     }
 
@@ -119,6 +138,7 @@ impl Broker {
         if publication.retain {
             let refused = draft.retained.keep(publication, &*self.kv, sizes, &mut draft.write)?;
             draft.dropped.extend(refused.map(|reason| Dropped {
+                cause: DropCause::RetainedFull,
                 device: None,
                 message: Arc::clone(message),
                 reason,
@@ -139,6 +159,7 @@ impl Broker {
                 identifiers: identifiers.collect(),
                 message: Arc::clone(message),
                 call: None,
+                share: found.share,
             };
             self.reserve(session, delivery, draft);
         }
@@ -146,39 +167,51 @@ impl Broker {
         Ok(())
     }
 
-    /// Takes a number in the queue of a session.
+    /// Takes room in the queue of a session.
     fn reserve(&self, session: Arc<Session>, delivery: Delivery, draft: &mut Draft) {
-        let number = match delivery.qos {
-            Quality::AtMostOnce => None,
-            _ => {
-                let mut state = session.state.lock();
-                if state.has_ended {
-                    return;
-                }
-                let scarce = !session.is_durable && self.is_memory_scarce();
-                let reserved = match scarce {
-                    true => Err(Full { limit: "MEMORY_BYTES_MAX", max: self.memory_bytes_max as u64 }),
-                    false => state.queue.reserve(delivery.message.bytes()),
-                };
-                match reserved {
-                    Ok(number) => Some(number),
-                    Err(Full { limit, max }) => {
-                        let client = &session.key.client_id;
-                        draft.dropped.push(Dropped {
-                            device: Some(session.key.device),
-                            reason: format!("the queue of the client {client:?} is full, {limit} is {max}"),
-                            message: delivery.message,
-                        });
-                        return;
-                    }
-                }
-            }
+        let refusal = match self.number_for(&session, &delivery) {
+            Ok(number) => return draft.targets.push(Target { session, delivery, number, shared: None }),
+            Err(refusal) => refusal,
         };
-        draft.targets.push(Target { session, delivery, number, shared: None });
+        let SessionKey { device, client_id } = &session.key;
+        let (cause, reason) = match (refusal, GroupMessage::of(&delivery)) {
+            (Refusal::Full(Full { limit, max }), _) => {
+                let reason = format!("the queue of the client {client_id:?} is full, {limit} is {max}");
+                (DropCause::QueueFull, reason)
+            }
+            // It has ended after the selection of a member; the index has the others.
+            (Refusal::Ended, Some(group)) => match self.give(session.tenant, client_id, &group, draft) {
+                Ok(()) => return,
+                Err(reason) => (DropCause::SessionEnded, reason),
+            },
+            (Refusal::Ended, None) => return,
+        };
+        draft.dropped.push(Dropped { cause, device: Some(*device), reason, message: delivery.message });
+    }
+
+    /// Takes a number in the queue of a session, for a message of QoS 1 or 2.
+    pub(super) fn number_for(&self, session: &Session, delivery: &Delivery) -> Result<Option<u64>, Refusal> {
+        if delivery.qos == Quality::AtMostOnce {
+            return Ok(None);
+        }
+        let mut state = session.state.lock();
+        if state.has_ended {
+            return Err(Refusal::Ended);
+        }
+        if !session.is_durable && self.is_memory_scarce() {
+            return Err(Refusal::Full(Full { limit: "MEMORY_BYTES_MAX", max: self.memory_bytes_max as u64 }));
+        }
+        let number = state.queue.reserve(delivery.message.bytes()).map_err(Refusal::Full)?;
+        if !session.is_durable {
+            // They count before the next receiver of the message asks for memory.
+            state.queue.make_places();
+            self.count_places(&mut state);
+        }
+        Ok(Some(number))
     }
 
     /// Writes a message for its durable receivers, the targets from `first` on.
-    fn write_queues(&self, message: &Message, first: usize, draft: &mut Draft) {
+    pub(super) fn write_queues(&self, message: &Message, first: usize, draft: &mut Draft) {
         let targets = &mut draft.targets[first..];
         let durable = targets.iter().filter(|target| target.number.is_some() && target.session.is_durable);
         let receivers = durable.count() as u64;
@@ -186,25 +219,28 @@ impl Broker {
         let shared = (receivers > 1 && size >= SHARED_BYTES_MIN).then(|| {
             let id = self.shared.add(receivers);
             let (qos, content) = (Quality::AtMostOnce, message.content());
-            let record = MessageRecord { qos, retain: false, identifiers: Vec::new(), content };
+            let identifiers = Vec::new();
+            let record = MessageRecord { qos, retain: false, identifiers, share: None, content };
             draft.write.put(CONTENTS, number_key(id), record.encode());
             draft.contents.push(id);
             id
         });
         for target in targets {
             let Some(number) = target.number.filter(|_| target.session.is_durable) else { continue };
-            let Delivery { qos, retain, identifiers, .. } = &target.delivery;
-            let (qos, retain, identifiers) = (*qos, *retain, identifiers.clone());
+            let Delivery { qos, retain, identifiers, share, .. } = &target.delivery;
+            let (qos, retain, identifiers, share) = (*qos, *retain, identifiers.clone(), share.as_deref());
+            let content = message.content();
             let record = match shared {
-                Some(shared) => Reference { qos, retain, identifiers, shared }.encode(),
-                None => MessageRecord { qos, retain, identifiers, content: message.content() }.encode(),
+                Some(shared) => Reference { qos, retain, identifiers, share, shared }.encode(),
+                None => MessageRecord { qos, retain, identifiers, share, content }.encode(),
             };
             target.shared = shared;
             draft.write.put(QUEUES, queue_key(target.session.id(), number), record);
         }
     }
 
-    fn apply(
+    /// Commits a draft, and adds its messages to the queues of their receivers.
+    pub(super) fn apply(
         &self,
         mut draft: Draft,
         sizes: &mut MutexGuard<'_, RetainedSizes>,
@@ -224,8 +260,9 @@ impl Broker {
             }
         }
         draft.retained.apply(sizes);
-        let queued = draft.dropped.iter().filter(|dropped| dropped.device.is_some()).count();
-        self.metrics.dropped_queued.inc_by(queued as u64);
+        let dropped = |cause| draft.dropped.iter().filter(|dropped| dropped.cause == cause).count() as u64;
+        self.metrics.dropped_queued.inc_by(dropped(DropCause::QueueFull));
+        self.metrics.dropped_shared.inc_by(dropped(DropCause::SessionEnded));
         published.dropped.append(&mut draft.dropped);
         draft.targets.into_iter().for_each(|target| self.push(target, durable_at));
         Ok(())
@@ -233,28 +270,42 @@ impl Broker {
 
     /// Adds a message to the queue of its receiver in memory.
     pub(super) fn push(&self, target: Target, durable_at: Sequence) {
-        let Target { session, delivery, number, shared } = target;
+        let Target { session, mut delivery, number, shared } = target;
         let mut state = session.state.lock();
         let Some(number) = number else {
             // A message of QoS 0 is for clients that are there.
             let has_room = state.connection.is_none()
                 || !self.is_memory_scarce() && state.queue.push_immediate(delivery);
             self.metrics.dropped_immediate.inc_by(u64::from(!has_room));
+            self.count_places(&mut state);
             session.signal(&state);
             return;
         };
+        if state.has_ended {
+            // It has ended since the number was taken. If it is durable, what follows its end reads the message from the engine.
+            let group = GroupMessage::of(&delivery).filter(|_| !session.is_durable);
+            self.ended.add(group.map(|group| EndedSession::with_message(&session, group)));
+            return;
+        }
+        if session.is_durable {
+            delivery.share = None;
+        }
         let keep = !session.is_durable
             || state.connection.is_some()
                 && state.queue.window_len() < limits::WINDOW_MESSAGES
                 && !self.is_memory_scarce();
         let durable_at = if session.is_durable { durable_at } else { 0 };
         state.queue.push(Waiting { number, delivery: Some(delivery), durable_at, shared }, keep);
+        self.count_places(&mut state);
         session.signal(&state);
     }
 
     fn give_back(&self, draft: &Draft) {
         for target in draft.targets.iter().rev().filter(|target| target.number.is_some()) {
-            target.session.state.lock().queue.give_back(target.delivery.message.bytes());
+            let mut state = target.session.state.lock();
+            if !state.has_ended {
+                state.queue.give_back(target.delivery.message.bytes());
+            }
         }
         draft.contents.iter().for_each(|id| self.shared.forget(*id));
     }

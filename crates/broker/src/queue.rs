@@ -11,11 +11,17 @@
 //! Invariant 2: numbers below `window_end` are in the window, in flight or done; the others, if there are any, are in the engine.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::limits;
-use super::message::{CallOf, Delivery, Message};
+use super::message::{CallOf, Delivery, GroupMessage, Message};
 use super::subscription::Quality;
+
+/// Places that a list keeps.
+const PLACES_KEPT: usize = 64;
+/// See [`Queue::place_bytes`]: about as many places.
+const PLACES_STEP_BYTES: usize = PLACES_KEPT * size_of::<Delivery>();
 
 /// The messages of a session.
 #[derive(Debug, Default)]
@@ -29,6 +35,8 @@ pub(super) struct Queue {
     window_end: u64,
     /// The engine has messages from this number on that are not in the window.
     stored_from: Option<u64>,
+    /// Numbers from `stored_from` on that are done, ascending. The engine may not have deleted them yet.
+    done: Vec<Range<u64>>,
     /// Messages with a lower number may have been sent before.
     sent_below: u64,
     /// Those with a lower number were sent to an earlier connection. After a restart it is not known which were.
@@ -59,6 +67,8 @@ struct Inflight {
     shared: Option<u64>,
     call: Option<CallOf>,
     phase: Phase,
+    /// The message, if another member of its group takes it over when the session ends.
+    group: Option<GroupMessage>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,6 +88,21 @@ pub(super) struct Done {
     pub(super) shared: Option<u64>,
     /// The stored call that the message was, if the client has acknowledged it.
     pub(super) call: Option<CallOf>,
+}
+
+/// What is left of the queue of a session that has ended.
+#[derive(Debug, Default)]
+pub(super) struct QueueRest {
+    /// Messages of shared subscriptions that the engine does not have.
+    pub(super) in_memory: VecDeque<GroupMessage>,
+    /// The first so many of them were sent.
+    pub(super) in_memory_sent: usize,
+    /// The engine has the messages with numbers from this one on, without those of `done`.
+    pub(super) stored_from: u64,
+    /// Numbers that are done, ascending.
+    pub(super) done: Vec<Range<u64>>,
+    /// Messages with a lower number may have been sent.
+    pub(super) sent_below: u64,
 }
 
 /// A packet for the client.
@@ -213,13 +238,23 @@ impl Queue {
         self.window.extend(loaded);
         self.window_end = self.window_end.max(end);
         self.stored_from = has_more.then_some(end);
+        self.done.retain(|done| done.end > end);
+        if let Some(first) = self.done.first_mut() {
+            first.start = first.start.max(end);
+        }
+    }
+
+    /// Whether a message that the engine has is done.
+    pub(super) fn is_done(&self, number: u64) -> bool {
+        contains(&self.done, number)
     }
 
     /// Forgets what memory holds of a session whose messages are in the engine. They are sent again to the next connection.
     pub(super) fn return_to_store(&mut self) {
-        let in_memory = self.inflight.front().map(|first| first.number);
-        let in_memory = in_memory.into_iter().chain(self.window.front().map(|first| first.number));
-        let first = in_memory.chain(self.stored_from).min();
+        let first = self.in_memory().next().or(self.stored_from);
+        let mut done = self.gaps();
+        done.append(&mut self.done);
+        self.done = done;
         let sent = self.inflight.back().map_or(0, |last| last.number + 1);
         self.sent_below = self.sent_below.max(sent);
         self.surely_sent_below = self.surely_sent_below.max(sent);
@@ -229,6 +264,68 @@ impl Queue {
         self.releases_due = 0;
         self.stored_from = first;
         self.window_end = first.unwrap_or(self.window_end);
+    }
+
+    /// Numbers of the messages in memory, ascending.
+    fn in_memory(&self) -> impl Iterator<Item = u64> {
+        let inflight = self.inflight.iter().map(|entry| entry.number);
+        inflight.chain(self.window.iter().map(|waiting| waiting.number))
+    }
+
+    /// The numbers between those in memory.
+    fn gaps(&self) -> Vec<Range<u64>> {
+        let mut numbers = self.in_memory();
+        let Some(first) = numbers.next() else { return Vec::new() };
+        let mut next = first + 1;
+        let mut gaps = Vec::new();
+        for number in numbers.chain([self.window_end]) {
+            if number > next {
+                gaps.push(next..number);
+            }
+            next = number + 1;
+        }
+        gaps
+    }
+
+    /// What is left when the session ends. `is_durable` indicates whether the engine has the messages.
+    pub(super) fn end(mut self, is_durable: bool) -> QueueRest {
+        if is_durable {
+            self.return_to_store();
+            let stored_from = self.stored_from.unwrap_or(self.window_end);
+            let Self { done, sent_below, .. } = self;
+            return QueueRest { stored_from, done, sent_below, ..QueueRest::default() };
+        }
+        let mut in_memory: VecDeque<_> = self.inflight.into_iter().filter_map(|entry| entry.group).collect();
+        let in_memory_sent = in_memory.len();
+        let waiting = self.window.iter().filter_map(|waiting| waiting.delivery.as_ref());
+        in_memory.extend(waiting.filter_map(GroupMessage::of));
+        QueueRest { in_memory, in_memory_sent, ..QueueRest::default() }
+    }
+
+    /// Bytes that the places of messages take, without the messages. Small queues count as nothing, and others change in steps, so that
+    /// a session seldom counts anew.
+    pub(super) fn place_bytes(&self) -> usize {
+        let immediate = self.immediate.capacity() * size_of::<Delivery>();
+        let window = self.window.capacity() * size_of::<Waiting>();
+        let bytes = immediate + window + self.inflight.capacity() * size_of::<Inflight>();
+        bytes / PLACES_STEP_BYTES * PLACES_STEP_BYTES
+    }
+
+    /// Makes places for the numbers that are taken, all of which memory will hold.
+    pub(super) fn make_places(&mut self) {
+        self.window.reserve((self.next_number - self.window_end) as usize);
+    }
+
+    /// Frees places that queues have needed before and do not need now.
+    pub(super) fn free_places(&mut self) {
+        shrink(&mut self.immediate);
+        shrink(&mut self.window);
+        shrink(&mut self.inflight);
+    }
+
+    /// Whether no message of QoS 1 or 2 is left to be done.
+    pub(super) fn is_all_done(&self) -> bool {
+        self.messages == 0
     }
 
     /// Passes packets to `send` as long as the client takes them and `inflight_max` allows.
@@ -250,7 +347,7 @@ impl Queue {
                 return IdleReason::Undurable;
             }
             if self.inflight.len() >= usize::from(inflight_max) || self.is_taken(first.number) {
-                return IdleReason::Client;
+                return self.blocked_by_client();
             }
             let sent = match &first.delivery {
                 // Nobody gets a message after its expiry, unless it was sent before [MQTT-4.3.3-7]. It is done like one that the client
@@ -269,8 +366,9 @@ impl Queue {
             let Waiting { number, delivery, shared, .. } = first;
             let bytes = delivery.as_ref().map_or(0, |delivery| delivery.message.bytes());
             let call = delivery.as_ref().and_then(|delivery| delivery.call);
+            let group = delivery.as_ref().and_then(GroupMessage::of);
             let phase = delivery.map_or(Phase::Released, |delivery| Phase::Sent(delivery.qos));
-            let inflight = Inflight { number, bytes, shared, call, phase };
+            let inflight = Inflight { number, bytes, shared, call, phase, group };
             if sent == Sent::Yes {
                 self.inflight.push_back(inflight);
             } else {
@@ -281,10 +379,16 @@ impl Queue {
             (Some(from), _) if self.inflight.len() < usize::from(inflight_max) => {
                 IdleReason::InStore { from }
             }
-            (Some(_), _) => IdleReason::Client,
+            (Some(_), _) => self.blocked_by_client(),
             (None, 0) => IdleReason::Nothing,
             (None, _) => IdleReason::Undurable,
         }
+    }
+
+    /// Why no further PUBLISH may follow until the client has completed an exchange. The next packet of that exchange may be a
+    /// PUBREL that is due when the engine has made progress.
+    fn blocked_by_client(&self) -> IdleReason {
+        if self.releases_due > 0 { IdleReason::Undurable } else { IdleReason::Client }
     }
 
     fn send_immediate(&mut self, now_ms: i64, send: &mut dyn FnMut(&Outgoing<'_>) -> Sent) -> Sent {
@@ -340,6 +444,7 @@ impl Queue {
             self.releases_due += 1;
         }
         entry.phase = Phase::ReleaseDue(durable_at);
+        entry.group = None;
         entry.shared.take()
     }
 
@@ -364,6 +469,26 @@ impl Queue {
         self.bytes = self.bytes.saturating_sub(entry.bytes);
         Done { number: entry.number, shared: entry.shared, call: entry.call }
     }
+}
+
+impl QueueRest {
+    /// Whether a message that the engine has is done.
+    pub(super) fn is_done(&self, number: u64) -> bool {
+        number < self.stored_from || contains(&self.done, number)
+    }
+}
+
+/// Halves a capacity of which less than a quarter is in use.
+fn shrink<T>(list: &mut VecDeque<T>) {
+    if list.capacity() > PLACES_KEPT && list.len() < list.capacity() / 4 {
+        list.shrink_to(PLACES_KEPT.max(list.capacity() / 2));
+    }
+}
+
+/// Whether one of the ascending ranges has a number.
+fn contains(ranges: &[Range<u64>], number: u64) -> bool {
+    let at = ranges.partition_point(|range| range.end <= number);
+    ranges.get(at).is_some_and(|range| range.start <= number)
 }
 
 impl Waiting {

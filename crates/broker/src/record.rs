@@ -30,17 +30,19 @@ pub(super) enum QueueRecord<'a> {
     /// A message that the client has not acknowledged.
     Message(MessageRecord<'a>),
     /// A message whose content is a record of its own, because several queues have it.
-    Reference(Reference),
+    Reference(Reference<'a>),
     /// A message of QoS 2 that the client has received. PUBREL is due.
     Released,
 }
 
 /// A message in a queue without its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Reference {
+pub(super) struct Reference<'a> {
     pub(super) qos: Quality,
     pub(super) retain: bool,
     pub(super) identifiers: Vec<u32>,
+    /// See [`MessageRecord::share`].
+    pub(super) share: Option<&'a str>,
     /// Key of the content.
     pub(super) shared: u64,
 }
@@ -51,12 +53,16 @@ pub(super) struct MessageRecord<'a> {
     pub(super) qos: Quality,
     pub(super) retain: bool,
     pub(super) identifiers: Vec<u32>,
+    /// The whole filter of the shared subscription that selected the message.
+    pub(super) share: Option<&'a str>,
     pub(super) content: Content<'a>,
 }
 
 const MESSAGE: u8 = 1;
 const RELEASED: u8 = 2;
 const REFERENCE: u8 = 3;
+const MESSAGE_OF_GROUP: u8 = 4;
+const REFERENCE_OF_GROUP: u8 = 5;
 const SESSION: u8 = 1;
 const NO_LOCAL: u8 = 0b100;
 const RETAIN_AS_PUBLISHED: u8 = 0b1000;
@@ -155,21 +161,23 @@ impl MessageRecord<'_> {
     pub(super) fn encode(&self) -> Vec<u8> {
         let Content { topic, payload, properties, expires_at_ms } = self.content;
         let mut out = Vec::with_capacity(32 + topic.len() + payload.len() + properties.len());
-        write_head(MESSAGE, self.qos, self.retain, &self.identifiers, &mut out);
+        let kind = if self.share.is_some() { MESSAGE_OF_GROUP } else { MESSAGE };
+        write_head(kind, self.qos, self.retain, &self.identifiers, &mut out);
+        self.share.iter().for_each(|share| write_part(share.as_bytes(), &mut out));
         out.extend_from_slice(&expires_at_ms.unwrap_or(0).to_be_bytes());
-        for part in [topic.as_bytes(), properties] {
-            out.extend_from_slice(&(part.len() as u32).to_be_bytes());
-            out.extend_from_slice(part);
-        }
+        write_part(topic.as_bytes(), &mut out);
+        write_part(properties, &mut out);
         out.extend_from_slice(payload);
         out
     }
 }
 
-impl Reference {
+impl Reference<'_> {
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(16);
-        write_head(REFERENCE, self.qos, self.retain, &self.identifiers, &mut out);
+        let kind = if self.share.is_some() { REFERENCE_OF_GROUP } else { REFERENCE };
+        write_head(kind, self.qos, self.retain, &self.identifiers, &mut out);
+        self.share.iter().for_each(|share| write_part(share.as_bytes(), &mut out));
         out.extend_from_slice(&self.shared.to_be_bytes());
         out
     }
@@ -179,6 +187,11 @@ fn write_head(kind: u8, qos: Quality, retain: bool, identifiers: &[u32], out: &m
     out.extend_from_slice(&[kind, qos as u8, u8::from(retain)]);
     out.extend_from_slice(&(identifiers.len() as u32).to_be_bytes());
     identifiers.iter().for_each(|id| out.extend_from_slice(&id.to_be_bytes()));
+}
+
+fn write_part(part: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(&(part.len() as u32).to_be_bytes());
+    out.extend_from_slice(part);
 }
 
 impl<'a> QueueRecord<'a> {
@@ -195,18 +208,20 @@ impl<'a> QueueRecord<'a> {
         let retain = reader.u8()? != 0;
         let count = reader.u32()?;
         let identifiers = (0..count).map(|_| reader.u32()).collect::<Result<_, _>>()?;
-        match kind {
-            MESSAGE => {}
-            REFERENCE => {
-                return Ok(Self::Reference(Reference { qos, retain, identifiers, shared: reader.u64()? }));
-            }
+        let share = match kind {
+            MESSAGE | REFERENCE => None,
+            MESSAGE_OF_GROUP | REFERENCE_OF_GROUP => Some(text(reader.part()?)?),
             _ => return Err(RecordError("a queued message of an unknown kind")),
+        };
+        if matches!(kind, REFERENCE | REFERENCE_OF_GROUP) {
+            let shared = reader.u64()?;
+            return Ok(Self::Reference(Reference { qos, retain, identifiers, share, shared }));
         }
         let expires_at_ms = Some(reader.i64()?).filter(|expires_at_ms| *expires_at_ms != 0);
         let topic = text(reader.part()?)?;
         let properties = reader.part()?;
         let content = Content { topic, payload: reader.0, properties, expires_at_ms };
-        Ok(Self::Message(MessageRecord { qos, retain, identifiers, content }))
+        Ok(Self::Message(MessageRecord { qos, retain, identifiers, share, content }))
     }
 }
 
@@ -267,17 +282,22 @@ mod tests {
 
     fn message(payload: &[u8]) -> MessageRecord<'_> {
         let content = Content { topic: "a/ü", payload, properties: &[1, 0], expires_at_ms: Some(7) };
-        MessageRecord { qos: Quality::ExactlyOnce, retain: true, identifiers: vec![3, 900], content }
+        let (qos, identifiers) = (Quality::ExactlyOnce, vec![3, 900]);
+        MessageRecord { qos, retain: true, identifiers, share: None, content }
     }
 
     #[test]
     fn records_are_read_as_they_were_written() {
-        let encoded = message(b"payload").encode();
-        assert_eq!(QueueRecord::decode(&encoded), Ok(QueueRecord::Message(message(b"payload"))));
         assert_eq!(QueueRecord::decode(QueueRecord::RELEASED), Ok(QueueRecord::Released));
-        let reference =
-            Reference { qos: Quality::AtLeastOnce, retain: false, identifiers: vec![1], shared: u64::MAX };
-        assert_eq!(QueueRecord::decode(&reference.encode()), Ok(QueueRecord::Reference(reference.clone())));
+        for share in [None, Some("$share/g/a/+")] {
+            let message = MessageRecord { share, ..message(b"payload") };
+            let encoded = message.encode();
+            assert_eq!(QueueRecord::decode(&encoded), Ok(QueueRecord::Message(message)));
+            let (qos, identifiers) = (Quality::AtLeastOnce, vec![1]);
+            let reference = Reference { qos, retain: false, identifiers, share, shared: u64::MAX };
+            let encoded = reference.encode();
+            assert_eq!(QueueRecord::decode(&encoded), Ok(QueueRecord::Reference(reference)));
+        }
         let session = SessionRecord {
             tenant: Uuid::from_u128(1),
             device: Uuid::from_u128(2),
@@ -300,9 +320,11 @@ mod tests {
 
     #[test]
     fn a_cut_record_is_an_error() {
-        let encoded = message(b"").encode();
-        for end in 0..encoded.len() {
-            assert!(QueueRecord::decode(&encoded[..end]).is_err(), "{end}");
+        for share in [None, Some("$share/g/a")] {
+            let encoded = MessageRecord { share, ..message(b"") }.encode();
+            for end in 0..encoded.len() {
+                assert!(QueueRecord::decode(&encoded[..end]).is_err(), "{end}");
+            }
         }
         assert!(QueueRecord::decode(&[9]).is_err());
         assert!(SessionRecord::decode(&[2; 60]).is_err());

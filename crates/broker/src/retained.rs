@@ -91,7 +91,7 @@ impl RetainedCursor {
         let message = memory.message(record.content);
         let identifiers = self.options.identifier.map(u32::from).into_iter().collect();
         let qos = record.qos.min(self.options.qos);
-        let delivery = Delivery { qos, retain: true, identifiers, message, call: None };
+        let delivery = Delivery { qos, retain: true, identifiers, message, call: None, share: None };
         (!delivery.message.is_expired(now_ms)).then_some(delivery)
     }
 }
@@ -138,7 +138,8 @@ impl RetainedDraft {
             self.changed.insert(key, 0);
         } else {
             let (qos, content) = (publication.qos, message.content());
-            let value = MessageRecord { qos, retain: true, identifiers: Vec::new(), content }.encode();
+            let value =
+                MessageRecord { qos, retain: true, identifiers: Vec::new(), share: None, content }.encode();
             let bytes = (key.len() + value.len()) as u64;
             size = Size { topics: size.topics + 1, bytes: size.bytes + bytes };
             if let Some(refusal) = size.refusal() {

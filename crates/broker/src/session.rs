@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 use uuid::Uuid;
 
+use super::message::CountedBytes;
 use super::queue::Queue;
 use super::retained::RetainedCursor;
 use super::subscription::SubscriptionOptions;
@@ -41,6 +42,8 @@ pub(super) struct State {
     pub(super) connection: Option<Connection>,
     pub(super) subscriptions: HashMap<Box<str>, SubscriptionOptions>,
     pub(super) queue: Queue,
+    /// What the queue takes besides the messages.
+    pub(super) counted: Option<CountedBytes>,
     /// Subscriptions whose retained messages were not all sent.
     pub(super) retained: Vec<RetainedCursor>,
     /// Seconds that the session outlives a connection.

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use kv::{KeyRange, WriteBatch};
+use kv::WriteBatch;
 use uuid::Uuid;
 
-use super::broker::{Broker, QUEUES, SESSIONS, SUBSCRIPTIONS};
+use super::broker::{Broker, SESSIONS};
+use super::ended::EndedSession;
 use super::error::BrokerError;
 use super::record::{SessionRecord, number_key};
 use super::session::{Connection, Session, SessionKey, State};
@@ -85,6 +86,7 @@ impl Broker {
         state.expiry_s = client.expiry_s;
         if session.is_durable {
             state.queue.return_to_store();
+            self.count_places(state);
             self.record(session, state, 0);
         }
         session.take_signal();
@@ -106,6 +108,7 @@ impl Broker {
         state.retained = Vec::new();
         if session.is_durable && expiry_s > 0 {
             state.queue.return_to_store();
+            self.count_places(&mut state);
             self.record(session, &state, now_ms);
         } else {
             self.end_locked(session, &mut state);
@@ -117,7 +120,7 @@ impl Broker {
     }
 
     /// Writes the record of a session that has one. If the engine does not take it, a restart only changes when the session
-    /// expires.
+    /// expires, or continues one that has ended.
     fn record(&self, session: &Session, state: &State, left_at_ms: i64) {
         if state.is_recorded {
             let mut write = WriteBatch::new();
@@ -132,8 +135,8 @@ impl Broker {
         SessionRecord { tenant, device, client_id, expiry_s: state.expiry_s, left_at_ms }.encode()
     }
 
-    /// Ends sessions that have expired or whose device is gone, and deletes what the engine has of ended sessions and of tenants
-    /// that are gone.
+    /// Ends sessions that have expired or whose device is gone, and deletes what the engine has of tenants that are gone.
+    /// [`redistribute`](Self::redistribute) does the rest for the sessions.
     pub fn sweep(
         &self,
         now_ms: i64,
@@ -151,7 +154,6 @@ impl Broker {
                 self.end(&session, now_ms, device_exists);
             }
         }
-        self.delete_garbage();
         if let Err(error) = self.forget_tenants(tenant_exists) {
             tracing::warn!(%error, "retained messages of deleted tenants are still there; the next sweep tries again");
         }
@@ -168,38 +170,24 @@ impl Broker {
         }
     }
 
+    /// Ends a session. What is left of it is handled in steps, by [`redistribute`](Self::redistribute).
     fn end_locked(&self, session: &Session, state: &mut State) {
         state.has_ended = true;
         let index = self.index_of(session.tenant);
         let mut index = index.write();
         for (filter, _) in state.subscriptions.drain() {
-            index.remove(&filter, session);
+            self.remove_from(&mut index, session, &filter);
         }
         drop(index);
-        let is_recorded = state.is_recorded;
         self.set_connection(session, state, None);
-        *state = State { has_ended: true, ..State::default() };
-        if is_recorded {
-            self.garbage.lock().push(session.id());
-            self.delete_garbage();
-        }
-    }
-
-    /// Deletes what the engine has of ended sessions. Keeps their numbers for the next call if it is busy.
-    fn delete_garbage(&self) {
-        let mut garbage = self.garbage.lock();
-        while let Some(id) = garbage.last().copied() {
-            let mut write = WriteBatch::new();
-            write.delete(SESSIONS, number_key(id));
-            write.delete_range(SUBSCRIPTIONS, KeyRange::prefix(number_key(id)));
-            if self.release_contents(id, &mut write).is_err() {
-                return;
-            }
-            write.delete_range(QUEUES, KeyRange::prefix(number_key(id)));
-            if self.kv.commit(&write).is_err() {
-                return;
-            }
-            garbage.pop();
+        // The mark of an ended session.
+        state.expiry_s = 0;
+        self.record(session, state, state.left_at_ms);
+        let ended = std::mem::replace(state, State { has_ended: true, ..State::default() });
+        let is_stored = ended.is_recorded || session.is_durable && !ended.queue.is_all_done();
+        let rest = ended.queue.end(session.is_durable);
+        if is_stored || !rest.in_memory.is_empty() {
+            self.ended.add([EndedSession::new(session, is_stored, rest)]);
         }
     }
 }

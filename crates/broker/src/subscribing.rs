@@ -41,8 +41,20 @@ impl Broker {
             return Err(BrokerError::Ended);
         }
         results.clear();
+        // No message finds the new subscriptions before the engine has them.
+        let index = self.index_of(session.tenant);
+        let mut index = index.write();
         let mut held = SubscriptionsSize::of(&state);
-        results.extend(requests.iter().map(|request| held.add(&state, request)));
+        let mut added = Vec::new();
+        results.extend(requests.iter().map(|request| {
+            let next = held.with(&state, request)?;
+            let is_known = state.subscriptions.contains_key(request.filter);
+            if !is_known && self.put_new(session, request, &mut index)? {
+                added.push(request.filter);
+            }
+            held = next;
+            Ok(())
+        }));
         let accepted = || requests.iter().zip(&*results).filter(|(_, result)| result.is_ok()).map(|(r, _)| r);
         let mut sequence = None;
         if session.is_durable && accepted().next().is_some() {
@@ -52,15 +64,20 @@ impl Broker {
                 let key = subscription_key(session.id(), request.filter);
                 write.put(SUBSCRIPTIONS, key, request.options.to_record());
             }
-            sequence = Some(self.kv.commit(&write)?);
+            match self.kv.commit(&write) {
+                Ok(committed) => sequence = Some(committed),
+                Err(error) => {
+                    added.iter().for_each(|filter| self.remove_from(&mut index, session, filter));
+                    return Err(error.into());
+                }
+            }
             state.is_recorded = true;
         }
-        let index = self.index_of(session.tenant);
-        let mut index = index.write();
         for request in accepted() {
-            let subscriber = Subscriber { session: Arc::clone(session), options: request.options };
-            index.put(request.filter, subscriber);
             let is_new = state.subscriptions.insert(request.filter.into(), request.options).is_none();
+            if !is_new {
+                index.put(request.filter, Subscriber::new(session, request.options));
+            }
             // A shared subscription gets no retained messages [MQTT5 4.8.2].
             let wants_retained = match request.retain_handling {
                 RetainHandling::Always => true,
@@ -78,6 +95,32 @@ impl Broker {
         }
         session.signal(&state);
         Ok(sequence)
+    }
+
+    /// Adds a subscription that the session does not have, unless a limit refuses it. Returns whether this is the first request for it.
+    fn put_new(
+        &self,
+        session: &Arc<Session>,
+        request: &Request<'_>,
+        index: &mut SubscriptionIndex,
+    ) -> Result<bool, BrokerError> {
+        let (max, actual) = (limits::MATCH_STEPS_MAX, index.cost_with(request.filter));
+        // A start of the server keeps subscriptions above the limit. Others that cost no more are possible.
+        if actual as usize > max && actual > index.cost() {
+            let what = "too many steps for one message through the topic filters of the tenant";
+            return Err(BrokerError::Limit { what, limit: "MATCH_STEPS_MAX", max, actual: actual as usize });
+        }
+        let is_first = index.put(request.filter, Subscriber::new(session, request.options));
+        if is_first && let Err(error) = self.device_subscriptions.add(session.key.device, request.filter) {
+            index.remove(request.filter, session);
+            return Err(error);
+        }
+        Ok(is_first)
+    }
+
+    pub(super) fn remove_from(&self, index: &mut SubscriptionIndex, session: &Session, filter: &str) {
+        index.remove(filter, session);
+        self.device_subscriptions.remove(session.key.device, filter);
     }
 
     /// Removes subscriptions of a session. `existed` gets an entry for each filter.
@@ -102,7 +145,7 @@ impl Broker {
         for filter in filters {
             let known = state.subscriptions.remove(filter).is_some();
             if known {
-                index.remove(filter, session);
+                self.remove_from(&mut index, session, filter);
                 state.retained.retain(|cursor| cursor.filter() != filter);
             }
             existed.push(known);
@@ -158,6 +201,7 @@ impl Broker {
 }
 
 /// What the subscriptions of a session take.
+#[derive(Clone, Copy)]
 struct SubscriptionsSize {
     count: usize,
     bytes: usize,
@@ -169,8 +213,8 @@ impl SubscriptionsSize {
         Self { count: state.subscriptions.len(), bytes }
     }
 
-    /// Counts a subscription that the limits allow.
-    fn add(&mut self, state: &State, request: &Request<'_>) -> Result<(), BrokerError> {
+    /// The size with another subscription, if the limits allow it.
+    fn with(self, state: &State, request: &Request<'_>) -> Result<Self, BrokerError> {
         let filter = request.filter;
         if is_too_deep(filter) {
             let what = "a topic filter with too many levels";
@@ -178,7 +222,7 @@ impl SubscriptionsSize {
             return Err(BrokerError::Limit { what, limit: "TOPIC_LEVELS_MAX", max, actual });
         }
         if state.subscriptions.contains_key(filter) {
-            return Ok(());
+            return Ok(self);
         }
         let (count, bytes) = (self.count + 1, self.bytes + filter.len());
         let max = limits::SUBSCRIPTIONS_PER_SESSION_MAX;
@@ -193,7 +237,6 @@ impl SubscriptionsSize {
             let limit = "SUBSCRIPTION_BYTES_PER_SESSION_MAX";
             return Err(BrokerError::Limit { what, limit, max, actual: bytes });
         }
-        (self.count, self.bytes) = (count, bytes);
-        Ok(())
+        Ok(Self { count, bytes })
     }
 }

@@ -10,12 +10,12 @@ use uuid::Uuid;
 use super::*;
 use model::Wake;
 
-const TENANT: Uuid = Uuid::from_u128(1);
-const DEVICE: Uuid = Uuid::from_u128(2);
-const HOUR_S: u32 = 3_600;
+pub(super) const TENANT: Uuid = Uuid::from_u128(1);
+pub(super) const DEVICE: Uuid = Uuid::from_u128(2);
+pub(super) const HOUR_S: u32 = 3_600;
 
 #[derive(Default)]
-struct Wakes(AtomicUsize);
+pub(super) struct Wakes(pub(super) AtomicUsize);
 
 impl Wake for Wakes {
     fn wake(&self) {
@@ -23,12 +23,12 @@ impl Wake for Wakes {
     }
 }
 
-fn open(kv: &Arc<MemoryStore>) -> Broker {
+pub(super) fn open(kv: &Arc<MemoryStore>) -> Broker {
     let kv = Arc::clone(kv) as Arc<dyn kv::KeyValueStore>;
     Broker::open(kv, Arc::default(), Portion::ALL, 0).unwrap()
 }
 
-fn attach_request(client_id: &str, clean_start: bool, expiry_s: u32, now_ms: i64) -> Attach<'_> {
+pub(super) fn attach_request(client_id: &str, clean_start: bool, expiry_s: u32, now_ms: i64) -> Attach<'_> {
     Attach {
         tenant: TENANT,
         device: DEVICE,
@@ -42,12 +42,12 @@ fn attach_request(client_id: &str, clean_start: bool, expiry_s: u32, now_ms: i64
 }
 
 /// A session that outlives its connections, and whether it is an earlier one.
-fn durable(broker: &Broker, client_id: &str) -> (Attached, bool) {
+pub(super) fn durable(broker: &Broker, client_id: &str) -> (Attached, bool) {
     let (attached, is_present) = broker.attach(&attach_request(client_id, false, HOUR_S, 0)).unwrap();
     (attached.unwrap(), is_present)
 }
 
-fn subscribe(broker: &Broker, attached: &Attached, filter: &str, qos: Quality) {
+pub(super) fn subscribe(broker: &Broker, attached: &Attached, filter: &str, qos: Quality) {
     let options = SubscriptionOptions { qos, no_local: false, retain_as_published: false, identifier: None };
     let request = Request { filter, options, retain_handling: RetainHandling::Always };
     let mut results = Vec::new();
@@ -60,7 +60,7 @@ fn publication(broker: &Broker, topic: &str, payload: &[u8], qos: Quality, retai
     Publication { message, qos, retain, tenant: TENANT, publisher: None }
 }
 
-fn publish(broker: &Broker, topic: &str, payload: &str, qos: Quality) -> Published {
+pub(super) fn publish(broker: &Broker, topic: &str, payload: &str, qos: Quality) -> Published {
     let mut publications = vec![publication(broker, topic, payload.as_bytes(), qos, false)];
     let mut published = Published::default();
     broker.publish(&mut publications, &mut published).unwrap();
@@ -68,7 +68,7 @@ fn publish(broker: &Broker, topic: &str, payload: &str, qos: Quality) -> Publish
 }
 
 /// The packets that a connection gets now, as text: `payload` with `!` for a duplicate and `#` for retain, or `release`.
-fn take(broker: &Broker, attached: &Attached) -> Vec<(Option<u16>, String)> {
+pub(super) fn take(broker: &Broker, attached: &Attached) -> Vec<(Option<u16>, String)> {
     let (mut packets, mut acknowledged) = (Vec::new(), Acknowledged::default());
     loop {
         let delivered = broker.deliver(attached, 0, &mut acknowledged, &mut |packet| {
@@ -92,11 +92,11 @@ fn take(broker: &Broker, attached: &Attached) -> Vec<(Option<u16>, String)> {
     packets
 }
 
-fn texts(packets: &[(Option<u16>, String)]) -> Vec<&str> {
+pub(super) fn texts(packets: &[(Option<u16>, String)]) -> Vec<&str> {
     packets.iter().map(|(_, text)| text.as_str()).collect()
 }
 
-fn puback(broker: &Broker, attached: &Attached, packets: &[(Option<u16>, String)]) {
+pub(super) fn puback(broker: &Broker, attached: &Attached, packets: &[(Option<u16>, String)]) {
     let mut acknowledged = Acknowledged::default();
     for (packet_id, _) in packets {
         broker.on_puback(&attached.session, packet_id.unwrap(), &mut acknowledged);
@@ -270,6 +270,9 @@ fn a_session_ends_when_it_has_expired_or_the_client_wants_a_new_one() {
     assert_eq!(broker.sessions.lock().len(), 1);
     broker.sweep(late, &exists, &exists);
     assert_eq!(broker.sessions.lock().len(), 0);
+    while broker.has_ended_sessions() {
+        assert!(broker.redistribute(late).unwrap().dropped.is_empty());
+    }
     for space in [super::broker::SESSIONS, super::broker::SUBSCRIPTIONS, super::broker::QUEUES] {
         let all = kv::KeyValueStore::scan(&*kv, space, &kv::KeyRange::all(), kv::Direction::Ascending);
         assert_eq!(all.unwrap().count(), 0, "{space}");

@@ -64,6 +64,10 @@ pub(crate) const FAULTS_NAMED_MAX: usize = 8;
 pub(crate) const APPENDS_PER_PASS_MAX: usize = 8;
 /// Longest time between two reports of the broker's counters, in seconds.
 pub const SYS_INTERVAL_MAX_S: u16 = 3_600;
+/// Longest time of a pass for what follows the ends of sessions of the broker.
+pub(crate) const ENDED_SESSIONS_PACE: Duration = Duration::from_millis(2);
+/// Pause of that after an error.
+pub(crate) const ENDED_SESSIONS_PAUSE: Duration = Duration::from_secs(1);
 /// Seconds between two looks for sessions of the broker that have expired.
 pub(crate) const SWEEP_INTERVAL_S: u32 = 10;
 /// Seconds after which the worker closes a peer that takes none of its acks.

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use hub::broker::{BrokerError, Delivered, Dropped, Published};
+use hub::broker::{BrokerError, Delivered, DropCause, Dropped, Published};
 use hub::clock::system_now;
 use hub::rpc::Delivery;
 use hub::{Blame, DeadLetter, Door, Durability};
@@ -46,7 +46,10 @@ impl Worker {
                 return;
             }
             match self.state.hub.ingest(&self.dead_letters, Durability::Fsync) {
-                Ok(_) => self.dead_letters.clear(),
+                Ok(ticket) => {
+                    self.ended.dead_letters = Some(ticket);
+                    self.dead_letters.clear();
+                }
                 Err(error) if error.blame() == Blame::Busy => {
                     self.stalled = true;
                     return;
@@ -71,11 +74,14 @@ impl Worker {
 
     /// Adds a message that a receiver did not get to the dead letters of the receiver.
     fn add_dead_letter(&mut self, dropped: Dropped) {
-        let Dropped { device, message, reason } = dropped;
+        let Dropped { cause, device, message, reason } = dropped;
         let hub = &self.state.hub;
         let Some(device) = device.and_then(|device| hub.registry().device_by_id(device)) else {
-            hub.metrics().refused(Door::Mqtt, "retained");
-            tracing::warn!(reason, "a message was not retained");
+            hub.metrics().refused(Door::Mqtt, label(cause));
+            match cause {
+                DropCause::RetainedFull => tracing::warn!(reason, "a message was not retained"),
+                _ => tracing::debug!(reason, "a message is lost with the device of its receiver"),
+            }
             return;
         };
         let (topic, payload) = (&*message.topic, &*message.payload);
@@ -83,7 +89,7 @@ impl Worker {
         if let Err(error) = hub.add_dead_letter(&device, dead_letter, &mut self.dead_letters) {
             tracing::error!(%error, device = %device.name, "a message that did not fit into a queue is lost");
         }
-        refusals::message(hub, Door::Mqtt, None::<SocketAddr>, &device, "queue_full", &reason);
+        refusals::message(hub, Door::Mqtt, None::<SocketAddr>, &device, label(cause), &reason);
     }
 
     /// Passes waiting messages to connections, as far as the clients take them.
@@ -177,5 +183,14 @@ impl Worker {
                 self.close_for_store(answer.connection, cause);
             }
         }
+    }
+}
+
+/// The label of the metrics.
+fn label(cause: DropCause) -> &'static str {
+    match cause {
+        DropCause::QueueFull => "queue_full",
+        DropCause::RetainedFull => "retained",
+        DropCause::SessionEnded => "session_ended",
     }
 }

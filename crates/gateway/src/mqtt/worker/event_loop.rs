@@ -19,6 +19,7 @@ use super::super::ingest_batch::IngestBatch;
 use super::super::limits;
 use super::super::session::SessionEnd;
 use super::super::state::MqttState;
+use super::ended_sessions::EndedSessions;
 use super::parts::WorkerParts;
 use super::paused::PausedConnections;
 use super::read_buffer::ReadBuffer;
@@ -57,6 +58,7 @@ pub(in crate::mqtt) struct Worker {
     pub(super) dropped: VecDeque<Dropped>,
     /// Dead letters of such messages.
     pub(super) dead_letters: Batch,
+    pub(super) ended: EndedSessions,
     /// Deletions of messages that clients have acknowledged.
     pub(super) acknowledged: Acknowledged,
     /// Answers that wait for the key-value engine.
@@ -110,6 +112,7 @@ impl Worker {
             publications: Vec::new(),
             dropped: VecDeque::new(),
             dead_letters: Batch::new(),
+            ended: EndedSessions::default(),
             acknowledged: Acknowledged::default(),
             deferred: DeferredQueue::new(),
             deliveries: Vec::new(),
@@ -137,11 +140,13 @@ impl Worker {
             self.parts.handle.is_awake();
             self.last_pass_began = std::mem::replace(&mut self.pass_began, Instant::now());
             self.throttled_until.take_if(|until| *until <= self.pass_began);
+            self.ended.paused_until.take_if(|until| *until <= self.pass_began);
             self.take_commands();
             self.release_held();
             self.resume_paused();
             self.publish_wills();
             self.read_ready();
+            self.follow_ended_sessions();
             self.append_batches();
             self.release_acks();
             self.send_deferred();
@@ -179,7 +184,9 @@ impl Worker {
     fn poll_timeout(&self) -> Duration {
         let blocked = self.is_blocked();
         let nothing_waits = self.paused.is_empty() && self.wills.is_empty();
-        let delivers = !self.deliveries.is_empty() || self.parts.handle.has_deliveries();
+        let delivers = !self.deliveries.is_empty()
+            || self.parts.handle.has_deliveries()
+            || self.has_ended_sessions() && !blocked;
         if !self.ready.is_empty() || delivers || !(blocked || nothing_waits) {
             return Duration::ZERO;
         }
@@ -188,7 +195,7 @@ impl Worker {
             false => Duration::from_secs(1),
         };
         // The worker continues at the first of these times.
-        let times = [self.throttled_until, self.held.next()];
+        let times = [self.throttled_until, self.held.next(), self.ended.paused_until];
         let now = Instant::now();
         times
             .into_iter()
@@ -241,8 +248,9 @@ impl Worker {
             self.append_batches();
             self.release_acks();
             self.send_deferred();
+            self.confirm_dead_letters();
             self.flush_dirty();
-            let is_done = self.queues.is_empty() && self.deferred.is_empty();
+            let is_done = self.queues.is_empty() && self.deferred.is_empty() && !self.ended.await_store();
             if is_done && !self.stalled && self.wills.is_empty() {
                 break;
             }

@@ -7,6 +7,7 @@
 mod append;
 mod connections;
 mod deliver;
+mod ended_sessions;
 mod event_loop;
 mod evict;
 mod overdue;

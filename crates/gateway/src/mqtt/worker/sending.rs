@@ -11,7 +11,10 @@ use super::slots::{enqueue, find};
 impl Worker {
     /// Sends the acks that the store's progress allows. If the store is sealed, closes the connections of all others.
     pub(super) fn release_acks(&mut self) {
-        let waits = !self.queues.is_empty() || !self.deferred.is_empty() || !self.undurable.is_empty();
+        let waits = !self.queues.is_empty()
+            || !self.deferred.is_empty()
+            || !self.undurable.is_empty()
+            || self.ended.await_store();
         self.parts.handle.await_progress(waits || self.stalled);
         let (progress, kv) = (self.state.hub.progress(), self.state.hub.broker().progress());
         while let Some(group) = self.queues.pop_reached(progress, kv) {
