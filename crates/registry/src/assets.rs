@@ -12,33 +12,14 @@ use super::checks::{check_short, check_version, checked_info, over_limit};
 use super::error::RegistryError;
 use super::handle::Registry;
 use super::limits::{ASSET_PROFILES_PER_TENANT_MAX, ASSETS_PER_TENANT_MAX, DESCRIPTION_BYTES_MAX};
-use super::page::{Page, PageRequest, page_of};
 use super::system_time::now_ms;
 use super::{file, save};
 use crate::entity_id::{EntityId, EntityKind};
 
 impl Registry {
-    /// The asset with that id.
-    pub fn asset(&self, tenant: Uuid, id: Uuid) -> Result<Arc<Asset>, RegistryError> {
-        let found = self.index.read().assets.get(id).filter(|asset| asset.tenant == tenant).cloned();
-        found.ok_or_else(|| RegistryError::unknown("asset", id))
-    }
-
     /// The asset with that name.
     pub fn asset_by_name(&self, tenant: Uuid, name: &str) -> Option<Arc<Asset>> {
-        self.index.read().assets.by_name(tenant, name).cloned()
-    }
-
-    /// A page of the assets of a tenant, of those for which `wanted` holds.
-    pub fn assets_page(
-        &self,
-        tenant: Uuid,
-        request: PageRequest<'_>,
-        wanted: impl Fn(&Asset) -> bool,
-    ) -> Result<Page<Arc<Asset>>, RegistryError> {
-        request.check()?;
-        let index = self.index.read();
-        Ok(page_of(index.assets.of(tenant).filter(|asset| wanted(asset)), &request))
+        self.find_named(tenant, name)
     }
 
     /// Adds an asset. Waits for the disk.
@@ -73,7 +54,7 @@ impl Registry {
     ) -> Result<Arc<Asset>, RegistryError> {
         let additional_info = checked(fields)?;
         let mut writer = self.writer.lock();
-        let old = self.asset(tenant, id)?;
+        let old = self.find::<Asset>(tenant, id)?;
         check_version("asset", &old.name, version, old.version)?;
         if old.name == fields.name {
             self.check_customer(tenant, fields.customer)?;
@@ -100,7 +81,7 @@ impl Registry {
         customer: Option<Uuid>,
     ) -> Result<Arc<Asset>, RegistryError> {
         let mut writer = self.writer.lock();
-        let old = self.asset(tenant, id)?;
+        let old = self.find::<Asset>(tenant, id)?;
         self.check_customer(tenant, customer)?;
         if old.customer == customer {
             return Ok(old);
@@ -112,39 +93,10 @@ impl Registry {
     /// Deletes an asset with its relations. Waits for the disk.
     pub fn delete_asset(&self, tenant: Uuid, id: Uuid) -> Result<Arc<Asset>, RegistryError> {
         let mut writer = self.writer.lock();
-        let asset = self.asset(tenant, id)?;
-        let entity = EntityId { kind: EntityKind::Asset, id };
-        let ending_there = self.relations_ending_at(entity);
-        self.commit(&mut writer, "delete an asset", |transaction| {
-            save::no_relations(transaction, entity, &ending_there)?;
-            transaction.execute("DELETE FROM asset WHERE id = ?1", [id]).map(drop)
-        })?;
-        let mut index = self.index.write();
-        index.relations.remove_entity(entity);
-        index.assets.remove(id);
+        let asset = self.find::<Asset>(tenant, id)?;
+        let entity = EntityId::of(EntityKind::Asset, id);
+        self.delete_row(&mut writer, "delete an asset", "asset", entity)?.assets.remove(id);
         Ok(asset)
-    }
-
-    /// A page of the asset profiles of a tenant.
-    pub fn asset_profiles_page(
-        &self,
-        tenant: Uuid,
-        request: PageRequest<'_>,
-    ) -> Result<Page<Arc<AssetProfile>>, RegistryError> {
-        request.check()?;
-        Ok(page_of(self.index.read().asset_profiles.of(tenant), &request))
-    }
-
-    /// The asset profile with that id.
-    pub fn asset_profile(&self, tenant: Uuid, id: Uuid) -> Result<Arc<AssetProfile>, RegistryError> {
-        let index = self.index.read();
-        let found = index.asset_profiles.get(id).filter(|profile| profile.tenant == tenant).cloned();
-        found.ok_or_else(|| RegistryError::unknown("asset profile", id))
-    }
-
-    /// The asset profile with that name.
-    pub fn asset_profile_by_name(&self, tenant: Uuid, name: &str) -> Option<Arc<AssetProfile>> {
-        self.index.read().asset_profiles.by_name(tenant, name).cloned()
     }
 
     /// The profile of assets that are added without one.
@@ -163,7 +115,7 @@ impl Registry {
         let description = checked_description(name, description)?;
         let mut writer = self.writer.lock();
         self.check_tenant(tenant)?;
-        self.check_asset_profile_is_free(tenant, name)?;
+        self.check_is_free::<AssetProfile>(tenant, name)?;
         let count = self.index.read().asset_profiles.len_of(tenant) + 1;
         over_limit("number of asset profiles of the tenant", count, ASSET_PROFILES_PER_TENANT_MAX)?;
         let (id, name, created_at) = (file::new_id(), name.to_owned(), now_ms());
@@ -183,10 +135,10 @@ impl Registry {
     ) -> Result<Arc<AssetProfile>, RegistryError> {
         let description = checked_description(name, description)?;
         let mut writer = self.writer.lock();
-        let old = self.asset_profile(tenant, id)?;
+        let old = self.find::<AssetProfile>(tenant, id)?;
         check_version("asset profile", &old.name, version, old.version)?;
         if old.name != name {
-            self.check_asset_profile_is_free(tenant, name)?;
+            self.check_is_free::<AssetProfile>(tenant, name)?;
         }
         let (name, version) = (name.to_owned(), old.version + 1);
         let changed = AssetProfile { name, description, version, ..AssetProfile::clone(&old) };
@@ -200,7 +152,7 @@ impl Registry {
         id: Uuid,
     ) -> Result<Arc<AssetProfile>, RegistryError> {
         let mut writer = self.writer.lock();
-        let (old, new) = (self.default_asset_profile(tenant)?, self.asset_profile(tenant, id)?);
+        let (old, new) = (self.default_asset_profile(tenant)?, self.find::<AssetProfile>(tenant, id)?);
         if old.id == new.id {
             return Ok(new);
         }
@@ -214,7 +166,7 @@ impl Registry {
     /// Deletes an asset profile. Refuses the default one, and one that assets have. Waits for the disk.
     pub fn delete_asset_profile(&self, tenant: Uuid, id: Uuid) -> Result<Arc<AssetProfile>, RegistryError> {
         let mut writer = self.writer.lock();
-        let profile = self.asset_profile(tenant, id)?;
+        let profile = self.find::<AssetProfile>(tenant, id)?;
         let (what, name) = ("asset profile", profile.name.clone());
         if profile.is_default {
             let reason = format!("{name:?} is the default one; make another one the default first");
@@ -233,23 +185,13 @@ impl Registry {
 
     fn check_asset(&self, tenant: Uuid, fields: AssetFields<'_>) -> Result<(), RegistryError> {
         self.check_customer(tenant, fields.customer)?;
-        match self.asset_by_name(tenant, fields.name) {
-            Some(_) => Err(RegistryError::exists("asset", fields.name)),
-            None => Ok(()),
-        }
+        self.check_is_free::<Asset>(tenant, fields.name)
     }
 
     fn profile_of_asset(&self, tenant: Uuid, id: Option<Uuid>) -> Result<Arc<AssetProfile>, RegistryError> {
         match id {
-            Some(id) => self.asset_profile(tenant, id),
+            Some(id) => self.find(tenant, id),
             None => self.default_asset_profile(tenant),
-        }
-    }
-
-    fn check_asset_profile_is_free(&self, tenant: Uuid, name: &str) -> Result<(), RegistryError> {
-        match self.asset_profile_by_name(tenant, name) {
-            Some(_) => Err(RegistryError::exists("asset profile", name)),
-            None => Ok(()),
         }
     }
 

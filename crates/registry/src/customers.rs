@@ -13,33 +13,14 @@ use super::entity_view::EntityView;
 use super::error::RegistryError;
 use super::handle::Registry;
 use super::limits::CUSTOMERS_PER_TENANT_MAX;
-use super::page::{Page, PageRequest, page_of};
 use super::system_time::now_ms;
 use super::{file, save};
 use crate::entity_id::{EntityId, EntityKind};
 
 impl Registry {
-    /// The customer with that id.
-    pub fn customer(&self, tenant: Uuid, id: Uuid) -> Result<Arc<Customer>, RegistryError> {
-        let found = self.index.read().customers.get(id).filter(|customer| customer.tenant == tenant).cloned();
-        found.ok_or_else(|| RegistryError::unknown("customer", id))
-    }
-
     /// The customer with that title.
     pub fn customer_by_title(&self, tenant: Uuid, title: &str) -> Option<Arc<Customer>> {
-        self.index.read().customers.by_name(tenant, title).cloned()
-    }
-
-    /// A page of the customers of a tenant, of those for which `wanted` holds.
-    pub fn customers_page(
-        &self,
-        tenant: Uuid,
-        request: PageRequest<'_>,
-        wanted: impl Fn(&Customer) -> bool,
-    ) -> Result<Page<Arc<Customer>>, RegistryError> {
-        request.check()?;
-        let index = self.index.read();
-        Ok(page_of(index.customers.of(tenant).filter(|customer| wanted(customer)), &request))
+        self.find_named(tenant, title)
     }
 
     /// Adds a customer. Waits for the disk.
@@ -51,7 +32,7 @@ impl Registry {
         let additional_info = checked(fields)?;
         let mut writer = self.writer.lock();
         self.check_tenant(tenant)?;
-        self.check_title_is_free(tenant, fields.title)?;
+        self.check_is_free::<Customer>(tenant, fields.title)?;
         let count = self.index.read().customers.len_of(tenant) + 1;
         over_limit("number of customers of the tenant", count, CUSTOMERS_PER_TENANT_MAX)?;
         let customer = Arc::new(Customer {
@@ -78,10 +59,10 @@ impl Registry {
     ) -> Result<Arc<Customer>, RegistryError> {
         let additional_info = checked(fields)?;
         let mut writer = self.writer.lock();
-        let old = self.customer(tenant, id)?;
+        let old = self.find::<Customer>(tenant, id)?;
         check_version("customer", &old.title, version, old.version)?;
         if old.title != fields.title {
-            self.check_title_is_free(tenant, fields.title)?;
+            self.check_is_free::<Customer>(tenant, fields.title)?;
         }
         let customer = Arc::new(Customer {
             title: fields.title.to_owned(),
@@ -99,7 +80,7 @@ impl Registry {
     /// disk.
     pub fn delete_customer(&self, tenant: Uuid, id: Uuid) -> Result<Arc<Customer>, RegistryError> {
         let mut writer = self.writer.lock();
-        let customer = self.customer(tenant, id)?;
+        let customer = self.find::<Customer>(tenant, id)?;
         let entity = EntityId { kind: EntityKind::Customer, id };
         let ending_there = self.relations_ending_at(entity);
         let users: Vec<_> = {
@@ -143,7 +124,7 @@ impl Registry {
             index.remove_account(&login);
         }
         let devices: Vec<_> =
-            index.devices_of(tenant).filter(|one| one.customer == Some(id)).cloned().collect();
+            index.devices().of(tenant).filter(|one| one.customer == Some(id)).cloned().collect();
         for device in devices {
             let Some(credentials) = index.device(device.id).map(|(_, found)| found.clone()) else { continue };
             let version = device.version + 1;
@@ -169,14 +150,7 @@ impl Registry {
 
     /// Refuses a customer that is not one of the tenant.
     pub(super) fn check_customer(&self, tenant: Uuid, customer: Option<Uuid>) -> Result<(), RegistryError> {
-        customer.map_or(Ok(()), |id| self.customer(tenant, id).map(drop))
-    }
-
-    fn check_title_is_free(&self, tenant: Uuid, title: &str) -> Result<(), RegistryError> {
-        match self.customer_by_title(tenant, title) {
-            Some(_) => Err(RegistryError::exists("customer", title)),
-            None => Ok(()),
-        }
+        customer.map_or(Ok(()), |id| self.find::<Customer>(tenant, id).map(drop))
     }
 }
 

@@ -15,7 +15,7 @@ use super::error::RegistryError;
 use super::handle::Registry;
 use super::new_devices::{Kind, NewCredentials, Request, Wanted};
 use super::package_ids::{PackageIds, PackageKind};
-use super::page::{Page, PageRequest, page_of};
+use super::page::{Page, PageRequest};
 use super::save;
 use crate::entity_id::EntityId;
 
@@ -27,12 +27,12 @@ impl Registry {
 
     /// The device of that name.
     pub fn device_by_name(&self, tenant: Uuid, name: &str) -> Option<Arc<Device>> {
-        self.index.read().device_by_name(tenant, name).cloned()
+        self.find_named(tenant, name)
     }
 
     /// Number of devices of all tenants.
     pub fn device_count(&self) -> usize {
-        self.index.read().device_count()
+        self.index.read().devices().len()
     }
 
     /// A page of a tenant's devices, of those for which `wanted` holds.
@@ -42,9 +42,7 @@ impl Registry {
         request: PageRequest<'_>,
         wanted: impl Fn(&Device) -> bool,
     ) -> Result<Page<Arc<Device>>, RegistryError> {
-        request.check()?;
-        let index = self.index.read();
-        Ok(page_of(index.devices_of(tenant).filter(|device| wanted(device)), &request))
+        self.page(tenant, request, wanted)
     }
 
     /// The devices of a profile, sorted by name.
@@ -54,7 +52,7 @@ impl Registry {
 
     /// The devices of a tenant for which `wanted` holds, sorted by name.
     pub fn devices_where(&self, tenant: Uuid, wanted: impl Fn(&Device) -> bool) -> Vec<Arc<Device>> {
-        self.index.read().devices_of(tenant).filter(|device| wanted(device)).cloned().collect()
+        self.index.read().devices().of(tenant).filter(|device| wanted(device)).cloned().collect()
     }
 
     /// Number of the devices and device profiles of a tenant that have a package.
@@ -63,7 +61,7 @@ impl Registry {
             |packages: PackageIds| PackageKind::ALL.iter().any(|kind| packages.of(*kind) == Some(package));
         let index = self.index.read();
         let profiles = index.profiles.of(tenant).filter(|profile| has(profile.packages)).count();
-        profiles + index.devices_of(tenant).filter(|device| has(device.own_packages)).count()
+        profiles + index.devices().of(tenant).filter(|device| has(device.own_packages)).count()
     }
 
     /// Adds many devices in one transaction: all or none. Waits for the disk.
@@ -143,7 +141,7 @@ impl Registry {
             return Err(RegistryError::exists("device", name));
         }
         let profile = match profile {
-            Some(id) => self.profile_by_id(device.tenant, id)?,
+            Some(id) => self.find(device.tenant, id)?,
             None => Arc::clone(&device.profile),
         };
         let customer = customer.unwrap_or(device.customer);
@@ -163,17 +161,9 @@ impl Registry {
     pub fn delete_device(&self, device: Uuid) -> Result<Arc<Device>, RegistryError> {
         let mut writer = self.writer.lock();
         let device = self.device_by_id(device).ok_or_else(|| RegistryError::unknown("device", device))?;
-        let ending_there = self.relations_ending_at(EntityId::device(device.id));
-        self.commit(&mut writer, "delete a device", |transaction| {
-            save::no_relations(transaction, EntityId::device(device.id), &ending_there)?;
-            // The foreign key deletes its credentials too.
-            transaction.execute("DELETE FROM device WHERE id = ?1", [device.id])?;
-            Ok(())
-        })?;
-        let mut index = self.index.write();
-        index.relations.remove_entity(EntityId::device(device.id));
-        index.remove_device(device.id);
-        drop(index);
+        // The foreign key deletes its credentials too.
+        let entity = EntityId::device(device.id);
+        self.delete_row(&mut writer, "delete a device", "device", entity)?.remove_device(device.id);
         self.forget_cached();
         Ok(device)
     }
@@ -188,7 +178,7 @@ impl Registry {
         devices_max: usize,
     ) -> Result<Vec<Provisioned>, RegistryError> {
         let tenant = gateway.tenant;
-        let devices = self.index.read().device_count_of(tenant).saturating_add(names.len());
+        let devices = self.index.read().devices().len_of(tenant).saturating_add(names.len());
         if devices > devices_max {
             let what = "number of devices of the tenant, with those that the gateway adds,";
             return Err(RegistryError::OverLimit { what, actual: devices, limit: devices_max });

@@ -11,7 +11,7 @@ use super::page::Listed;
 
 /// Entities of one kind.
 #[derive(Debug)]
-pub(super) struct Directory<T: Listed> {
+pub struct Directory<T: Listed> {
     by_id: HashMap<Uuid, Arc<T>>,
     by_name: HashMap<Uuid, BTreeSet<ByName<T>>>,
 }

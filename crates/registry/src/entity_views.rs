@@ -12,33 +12,14 @@ use super::entity_view::{EntityView, EntityViewFields};
 use super::error::RegistryError;
 use super::handle::Registry;
 use super::limits::{VIEW_KEYS_BYTES_MAX, VIEWS_PER_TENANT_MAX};
-use super::page::{Page, PageRequest, page_of};
 use super::system_time::now_ms;
 use super::{file, save};
 use crate::entity_id::{EntityId, EntityKind};
 
 impl Registry {
-    /// The entity view with that id.
-    pub fn entity_view(&self, tenant: Uuid, id: Uuid) -> Result<Arc<EntityView>, RegistryError> {
-        let found = self.index.read().views.get(id).filter(|view| view.tenant == tenant).cloned();
-        found.ok_or_else(|| RegistryError::unknown("entity view", id))
-    }
-
     /// The entity view with that name.
     pub fn entity_view_by_name(&self, tenant: Uuid, name: &str) -> Option<Arc<EntityView>> {
-        self.index.read().views.by_name(tenant, name).cloned()
-    }
-
-    /// A page of the entity views of a tenant, of those for which `wanted` holds.
-    pub fn entity_views_page(
-        &self,
-        tenant: Uuid,
-        request: PageRequest<'_>,
-        wanted: impl Fn(&EntityView) -> bool,
-    ) -> Result<Page<Arc<EntityView>>, RegistryError> {
-        request.check()?;
-        let index = self.index.read();
-        Ok(page_of(index.views.of(tenant).filter(|view| wanted(view)), &request))
+        self.find_named(tenant, name)
     }
 
     /// Adds an entity view. Waits for the disk.
@@ -80,7 +61,7 @@ impl Registry {
     ) -> Result<Arc<EntityView>, RegistryError> {
         let (keys, additional_info) = checked(fields)?;
         let mut writer = self.writer.lock();
-        let old = self.entity_view(tenant, id)?;
+        let old = self.find::<EntityView>(tenant, id)?;
         check_version("entity view", &old.name, version, old.version)?;
         self.check_entity_view(tenant, fields, Some(&old))?;
         let view = EntityView {
@@ -106,7 +87,7 @@ impl Registry {
         customer: Option<Uuid>,
     ) -> Result<Arc<EntityView>, RegistryError> {
         let mut writer = self.writer.lock();
-        let old = self.entity_view(tenant, id)?;
+        let old = self.find::<EntityView>(tenant, id)?;
         self.check_customer(tenant, customer)?;
         if old.customer == customer {
             return Ok(old);
@@ -118,16 +99,9 @@ impl Registry {
     /// Deletes an entity view with its relations. Waits for the disk.
     pub fn delete_entity_view(&self, tenant: Uuid, id: Uuid) -> Result<Arc<EntityView>, RegistryError> {
         let mut writer = self.writer.lock();
-        let view = self.entity_view(tenant, id)?;
-        let entity = EntityId { kind: EntityKind::EntityView, id };
-        let ending_there = self.relations_ending_at(entity);
-        self.commit(&mut writer, "delete an entity view", |transaction| {
-            save::no_relations(transaction, entity, &ending_there)?;
-            transaction.execute("DELETE FROM entity_view WHERE id = ?1", [id]).map(drop)
-        })?;
-        let mut index = self.index.write();
-        index.relations.remove_entity(entity);
-        index.views.remove(id);
+        let view = self.find::<EntityView>(tenant, id)?;
+        let entity = EntityId::of(EntityKind::EntityView, id);
+        self.delete_row(&mut writer, "delete an entity view", "entity_view", entity)?.views.remove(id);
         Ok(view)
     }
 
@@ -138,9 +112,8 @@ impl Registry {
         old: Option<&EntityView>,
     ) -> Result<(), RegistryError> {
         self.check_customer(tenant, fields.customer)?;
-        let is_new_name = old.is_none_or(|old| old.name != fields.name);
-        if is_new_name && self.entity_view_by_name(tenant, fields.name).is_some() {
-            return Err(RegistryError::exists("entity view", fields.name));
+        if old.is_none_or(|old| old.name != fields.name) {
+            self.check_is_free::<EntityView>(tenant, fields.name)?;
         }
         match fields.entity {
             // The entity may have been deleted since the view was added.

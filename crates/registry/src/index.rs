@@ -28,8 +28,9 @@ pub(super) struct Account {
     pub(super) activation: Option<Activation>,
 }
 
+/// All entities, by what they are looked up by.
 #[derive(Debug, Default)]
-pub(super) struct Index {
+pub struct Index {
     pub(super) tenants: Vec<Arc<Tenant>>,
     pub(super) deleted_tenants: Vec<Uuid>,
     pub(super) customers: Directory<Customer>,
@@ -104,22 +105,9 @@ impl Index {
         Some(device).zip(self.credentials.get(&device.id))
     }
 
-    pub(super) fn device_by_name(&self, tenant: Uuid, name: &str) -> Option<&Arc<Device>> {
-        self.devices.by_name(tenant, name)
-    }
-
-    pub(super) fn device_count(&self) -> usize {
-        self.devices.len()
-    }
-
-    /// Number of the devices of a tenant.
-    pub(super) fn device_count_of(&self, tenant: Uuid) -> usize {
-        self.devices.len_of(tenant)
-    }
-
-    /// The devices of a tenant, sorted by name.
-    pub(super) fn devices_of(&self, tenant: Uuid) -> impl Iterator<Item = &Arc<Device>> {
-        self.devices.of(tenant)
+    /// The devices without their credentials.
+    pub(super) fn devices(&self) -> &Directory<Device> {
+        &self.devices
     }
 
     /// Adds a device, or replaces the one with the same id.

@@ -48,7 +48,7 @@ impl Registry {
             EntityKind::Tenant => of(index.tenant(tenant).into_iter(), Entity::Tenant, wanted),
             EntityKind::Customer => of(index.customers.of(tenant), Entity::Customer, wanted),
             EntityKind::User => of(index.users().filter(|user| user.tenant == tenant), Entity::User, wanted),
-            EntityKind::Device => of(index.devices_of(tenant), Entity::Device, wanted),
+            EntityKind::Device => of(index.devices().of(tenant), Entity::Device, wanted),
             EntityKind::DeviceProfile => of(index.profiles.of(tenant), Entity::DeviceProfile, wanted),
             EntityKind::Asset => of(index.assets.of(tenant), Entity::Asset, wanted),
             EntityKind::AssetProfile => of(index.asset_profiles.of(tenant), Entity::AssetProfile, wanted),

@@ -75,7 +75,7 @@ impl Wanted {
         now: Timestamp,
     ) -> Result<Provisioned, RegistryError> {
         check_tag_value(&self.name)?;
-        if let Some(device) = index.device_by_name(request.tenant, &self.name) {
+        if let Some(device) = index.devices().by_name(request.tenant, &self.name) {
             return self.keep(index, request, device);
         }
         let credentials = match self.credentials {

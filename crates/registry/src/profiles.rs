@@ -17,7 +17,6 @@ use super::error::RegistryError;
 use super::handle::Registry;
 use super::limits::{DESCRIPTION_BYTES_MAX, PROFILE_DATA_BYTES_MAX, PROFILES_PER_TENANT_MAX};
 use super::package_ids::PackageIds;
-use super::page::{Page, PageRequest, page_of};
 use super::provision_gateways::provisions_gateways;
 use super::provision_terms::ProvisionTerms;
 use super::system_time::now_ms;
@@ -46,26 +45,9 @@ impl Registry {
         index.profiles.all().filter(may_know).cloned().collect()
     }
 
-    /// A page of the profiles of a tenant, of those for which `wanted` holds.
-    pub fn profiles_page(
-        &self,
-        tenant: Uuid,
-        request: PageRequest<'_>,
-        wanted: impl Fn(&Profile) -> bool,
-    ) -> Result<Page<Arc<Profile>>, RegistryError> {
-        request.check()?;
-        Ok(page_of(self.index.read().profiles.of(tenant).filter(|profile| wanted(profile)), &request))
-    }
-
     /// The profile of that name.
     pub fn profile(&self, tenant: Uuid, name: &str) -> Option<Arc<Profile>> {
-        self.index.read().profiles.by_name(tenant, name).cloned()
-    }
-
-    /// The profile with that id.
-    pub fn profile_by_id(&self, tenant: Uuid, id: Uuid) -> Result<Arc<Profile>, RegistryError> {
-        let found = self.index.read().profiles.get(id).filter(|profile| profile.tenant == tenant).cloned();
-        found.ok_or_else(|| RegistryError::unknown("device profile", id))
+        self.find_named(tenant, name)
     }
 
     /// The profile of devices that are added without one.
@@ -123,7 +105,7 @@ impl Registry {
     ) -> Result<Arc<Profile>, RegistryError> {
         let Checked { description, data, topics, payloads } = self.checked(tenant, fields)?;
         let mut writer = self.writer.lock();
-        let old = self.profile_by_id(tenant, id)?;
+        let old = self.find::<Profile>(tenant, id)?;
         check_version("device profile", &old.name, version, old.version)?;
         if old.name != fields.name && self.profile(tenant, fields.name).is_some() {
             return Err(RegistryError::exists("profile", fields.name));
@@ -164,7 +146,7 @@ impl Registry {
     /// Makes a profile that of devices that are added without one. Waits for the disk.
     pub fn set_default_profile(&self, tenant: Uuid, id: Uuid) -> Result<Arc<Profile>, RegistryError> {
         let mut writer = self.writer.lock();
-        let (old, new) = (self.default_profile(tenant)?, self.profile_by_id(tenant, id)?);
+        let (old, new) = (self.default_profile(tenant)?, self.find::<Profile>(tenant, id)?);
         if old.id == new.id {
             return Ok(new);
         }
@@ -187,13 +169,13 @@ impl Registry {
     /// Deletes a profile. Refuses the default one, and one that devices have. Its table stays. Waits for the disk.
     pub fn delete_profile(&self, tenant: Uuid, id: Uuid) -> Result<Arc<Profile>, RegistryError> {
         let mut writer = self.writer.lock();
-        let profile = self.profile_by_id(tenant, id)?;
+        let profile = self.find::<Profile>(tenant, id)?;
         let (what, name) = ("device profile", profile.name.clone());
         if profile.is_default {
             let reason = format!("{name:?} is the default one; make another one the default first");
             return Err(RegistryError::Invalid { what, reason });
         }
-        let count = self.index.read().devices_of(tenant).filter(|device| device.profile.id == id).count();
+        let count = self.index.read().devices().of(tenant).filter(|device| device.profile.id == id).count();
         if count > 0 {
             return Err(RegistryError::StillUsed { what, name, count, users: "devices" });
         }
@@ -258,7 +240,7 @@ impl Registry {
         profile: Arc<Profile>,
     ) -> Result<Arc<Profile>, RegistryError> {
         self.commit(writer, what, |transaction| save::profile(transaction, &profile))?;
-        let had = self.profile_by_id(profile.tenant, profile.id).map(|old| old.topics.clone());
+        let had = self.find::<Profile>(profile.tenant, profile.id).map(|old| old.topics.clone());
         self.index.write().put_profile(Arc::clone(&profile));
         if had.unwrap_or_default() != profile.topics {
             self.topics_generation.fetch_add(1, Ordering::AcqRel);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use hub::Metrics;
-use hub::registry::Registry;
+use hub::registry::{Profile, Registry};
 use hub::taps::{FoundSeries, SeriesObserver, Tap, WantedKeys};
 use model::SeriesId;
 use parking_lot::RwLock;
@@ -145,7 +145,7 @@ impl SeriesObserver for Sensors {
             return;
         }
         let profile = || {
-            let profile = registry.profile_by_id(found.tenant, found.profile);
+            let profile = registry.find::<Profile>(found.tenant, found.profile);
             profile.map(|profile| profile.name.clone()).unwrap_or_default()
         };
         let selectors = self.selectors.read();

@@ -3,17 +3,19 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
-use hub::EntityKind;
-use hub::caller::Action;
+use axum::response::IntoResponse;
+use hub::caller::Caller;
 use hub::registry::AssetProfile;
+use hub::{EntityKind, Hub};
 use serde::Deserialize;
 use serde_json::{Value as JsonValue, json};
 
+use super::kind::{self, Delete, Find, Saved, Shown};
 use crate::error::ApiError;
 use crate::http::shapes::entities::{IdJson, Listing, page_answer, refuse};
+use crate::http::tools::error_response::Answer;
 use crate::http::tools::json::{Json, entity};
-use crate::http::tools::request::{JsonBody, Params, PathOf, parse_id};
+use crate::http::tools::request::{Params, PathOf, parse_id};
 use crate::http::tools::route_list::Routes;
 use crate::http::tools::session::Session;
 use crate::http::tools::state::HttpState;
@@ -24,31 +26,35 @@ pub(crate) fn routes() -> Routes {
         .get("/api/assetProfiles", list)
         .get("/api/assetProfileInfos", list_infos)
         .get("/api/assetProfile/names", names)
-        .get("/api/assetProfile/{id}", show)
+        .get("/api/assetProfile/{id}", kind::show::<AssetProfile>)
         .get("/api/assetProfileInfo/default", default_info)
         .get("/api/assetProfileInfo/{id}", info)
-        .post("/api/assetProfile", save)
+        .post("/api/assetProfile", kind::save::<AssetProfileJson>)
         .post("/api/assetProfile/{id}/default", set_default)
-        .delete("/api/assetProfile/{id}", delete)
+        .delete("/api/assetProfile/{id}", kind::delete::<AssetProfile>)
 }
 
-type Answer = Result<Response, ApiError>;
+impl Shown for AssetProfile {
+    const FIND: Find<Self> = Hub::find;
+    /// A profile that assets have is refused.
+    const DELETE: Delete<Self> = Hub::delete_asset_profile;
 
-fn profile_json(profile: &AssetProfile) -> JsonValue {
-    json!({
-        "id": entity("ASSET_PROFILE", profile.id),
-        "createdTime": profile.created_at.millis(),
-        "tenantId": entity("TENANT", profile.tenant),
-        "name": profile.name,
-        "description": profile.description,
-        "image": null,
-        "defaultRuleChainId": null,
-        "defaultDashboardId": null,
-        "defaultQueueName": null,
-        "defaultEdgeRuleChainId": null,
-        "default": profile.is_default,
-        "version": profile.version,
-    })
+    fn json(&self, _caller: &Caller) -> JsonValue {
+        json!({
+            "id": entity("ASSET_PROFILE", self.id),
+            "createdTime": self.created_at.millis(),
+            "tenantId": entity("TENANT", self.tenant),
+            "name": self.name,
+            "description": self.description,
+            "image": null,
+            "defaultRuleChainId": null,
+            "defaultDashboardId": null,
+            "defaultQueueName": null,
+            "defaultEdgeRuleChainId": null,
+            "default": self.is_default,
+            "version": self.version,
+        })
+    }
 }
 
 /// ThingsBoard's `AssetProfileInfo`.
@@ -65,14 +71,14 @@ fn info_json(profile: &AssetProfile) -> JsonValue {
 /// `GET /api/assetProfiles`
 async fn list(State(state): State<Arc<HttpState>>, session: Session, params: Params) -> Answer {
     let listing = Listing::parse(&params, EntityKind::AssetProfile)?;
-    let found = state.hub.asset_profiles_page(session.caller(), listing.request())?;
-    Ok(page_answer(&found, |profile| profile_json(profile)))
+    let found = state.hub.page::<AssetProfile>(session.caller(), listing.request(), |_| true)?;
+    Ok(page_answer(&found, |profile| profile.json(session.caller())))
 }
 
 /// `GET /api/assetProfileInfos`
 async fn list_infos(State(state): State<Arc<HttpState>>, session: Session, params: Params) -> Answer {
     let listing = Listing::parse(&params, EntityKind::AssetProfile)?;
-    let found = state.hub.asset_profiles_page(session.caller(), listing.request())?;
+    let found = state.hub.page::<AssetProfile>(session.caller(), listing.request(), |_| true)?;
     Ok(page_answer(&found, |profile| info_json(profile)))
 }
 
@@ -92,12 +98,6 @@ async fn names(State(state): State<Arc<HttpState>>, session: Session, params: Pa
     state.reads.run(read).await?
 }
 
-/// `GET /api/assetProfile/{id}`
-async fn show(State(state): State<Arc<HttpState>>, session: Session, PathOf(id): PathOf<String>) -> Answer {
-    let profile = state.hub.asset_profile(session.caller(), parse_id(&id)?)?;
-    Ok(Json(profile_json(&profile)).into_response())
-}
-
 /// `GET /api/assetProfileInfo/default`
 async fn default_info(State(state): State<Arc<HttpState>>, session: Session) -> Answer {
     Ok(Json(info_json(&*state.hub.default_asset_profile(session.caller())?)).into_response())
@@ -105,7 +105,7 @@ async fn default_info(State(state): State<Arc<HttpState>>, session: Session) -> 
 
 /// `GET /api/assetProfileInfo/{id}`
 async fn info(State(state): State<Arc<HttpState>>, session: Session, PathOf(id): PathOf<String>) -> Answer {
-    let profile = state.hub.asset_profile(session.caller(), parse_id(&id)?)?;
+    let profile = state.hub.find::<AssetProfile>(session.caller(), parse_id(&id)?)?;
     Ok(Json(info_json(&profile)).into_response())
 }
 
@@ -124,7 +124,9 @@ pub(crate) struct AssetProfileJson {
     default_queue_name: Option<JsonValue>,
 }
 
-impl AssetProfileJson {
+impl Saved for AssetProfileJson {
+    type Kind = AssetProfile;
+
     fn check(&self) -> Result<(), ApiError> {
         refuse("image", self.image.as_ref(), &[])?;
         refuse("defaultRuleChainId", self.default_rule_chain_id.as_ref(), &[])?;
@@ -132,27 +134,14 @@ impl AssetProfileJson {
         refuse("defaultDashboardId", self.default_dashboard_id.as_ref(), &[])?;
         refuse("defaultQueueName", self.default_queue_name.as_ref(), &[json!("Main"), json!("")])
     }
-}
 
-/// `POST /api/assetProfile`: adds a profile, or changes it if the body has an `id`.
-async fn save(
-    State(state): State<Arc<HttpState>>,
-    session: Session,
-    JsonBody(new): JsonBody<AssetProfileJson>,
-) -> Answer {
-    session.check(Action::ManageEntities)?;
-    new.check()?;
-    let hub = Arc::clone(&state.hub);
-    let store = move || {
-        let description = new.description.as_deref();
-        match new.id {
-            Some(IdJson { id }) => {
-                hub.change_asset_profile(session.caller(), id, &new.name, description, new.version)
-            }
-            None => hub.add_asset_profile(session.caller(), &new.name, description),
-        }
-    };
-    Ok(Json(profile_json(&*state.changes.run(store).await??)).into_response())
+    fn store(self, hub: &Hub, caller: &Caller) -> Result<Arc<AssetProfile>, ApiError> {
+        let (name, description) = (&self.name, self.description.as_deref());
+        Ok(match self.id {
+            Some(IdJson { id }) => hub.change_asset_profile(caller, id, name, description, self.version)?,
+            None => hub.add_asset_profile(caller, name, description)?,
+        })
+    }
 }
 
 /// `POST /api/assetProfile/{id}/default`: assets that are added without a profile get this one.
@@ -162,17 +151,9 @@ async fn set_default(
     PathOf(id): PathOf<String>,
 ) -> Answer {
     let (hub, id) = (Arc::clone(&state.hub), parse_id(&id)?);
-    let profile = state.changes.run(move || hub.set_default_asset_profile(session.caller(), id)).await??;
-    Ok(Json(profile_json(&profile)).into_response())
-}
-
-/// `DELETE /api/assetProfile/{id}`. A profile that assets have is refused.
-async fn delete(
-    State(state): State<Arc<HttpState>>,
-    session: Session,
-    PathOf(id): PathOf<String>,
-) -> Result<(), ApiError> {
-    let (hub, id) = (Arc::clone(&state.hub), parse_id(&id)?);
-    state.changes.run(move || hub.delete_asset_profile(session.caller(), id)).await??;
-    Ok(())
+    let set = move || {
+        let profile = hub.set_default_asset_profile(session.caller(), id)?;
+        Ok(Json(profile.json(session.caller())).into_response())
+    };
+    state.changes.run(set).await?
 }

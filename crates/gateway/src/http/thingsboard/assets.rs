@@ -2,83 +2,72 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
-use axum::response::IntoResponse;
-use hub::caller::{Action, Caller};
-use hub::registry::{Asset, AssetFields, Page, PageRequest, RegistryError};
-use hub::{Entity, EntityKind, Hub};
+use hub::Hub;
+use hub::caller::Caller;
+use hub::registry::{Asset, AssetFields};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value as JsonValue, json};
-use uuid::Uuid;
 
-use super::assigned::{self, Assigned, Wanted};
+use super::assigned::{self, Assign, Assigned, Wanted};
+use super::kind::{self, Delete, Find, Saved, Shown};
 use crate::error::ApiError;
 use crate::http::shapes::entities::{
     IdJson, add_customer, customer_id, info_text, no_public_customer, stored_json,
 };
-use crate::http::tools::error_response::Answer;
-use crate::http::tools::json::{Json, entity};
-use crate::http::tools::request::{JsonBody, Params, parse_id};
+use crate::http::tools::json::entity;
+use crate::http::tools::request::{Params, parse_id};
 use crate::http::tools::route_list::Routes;
-use crate::http::tools::session::Session;
-use crate::http::tools::state::HttpState;
 
 /// The routes of assets.
 pub(crate) fn routes() -> Routes {
     Routes::default()
-        .get_compressed("/api/tenant/assets", list)
+        .get_compressed("/api/tenant/assets", assigned::list::<Asset>)
         .get_compressed("/api/tenant/assetInfos", assigned::list_infos::<Asset>)
         .get_compressed("/api/customer/{id}/assets", assigned::list_of_customer::<Asset>)
         .get_compressed("/api/customer/{id}/assetInfos", assigned::list_infos_of_customer::<Asset>)
         .get_compressed("/api/assets", assigned::list_of_ids::<Asset>)
         .post("/api/assets", assigned::find::<Asset>)
-        .post("/api/asset", save)
+        .post("/api/asset", kind::save::<AssetJson>)
         .get("/api/asset/types", assigned::types::<Asset>)
         .get("/api/asset/info/{id}", assigned::info::<Asset>)
         .get("/api/asset/{id}", assigned::show::<Asset>)
-        .delete("/api/asset/{id}", assigned::delete::<Asset>)
+        .delete("/api/asset/{id}", kind::delete::<Asset>)
         .post("/api/customer/{customer}/asset/{id}", assigned::assign::<Asset>)
         .post("/api/customer/public/asset/{id}", no_public_customer)
         .delete("/api/customer/asset/{id}", assigned::unassign::<Asset>)
 }
 
-fn asset_json(asset: &Asset) -> JsonValue {
-    json!({
-        "id": entity("ASSET", asset.id),
-        "createdTime": asset.created_at.millis(),
-        "tenantId": entity("TENANT", asset.tenant),
-        "customerId": customer_id(asset.customer),
-        "assetProfileId": entity("ASSET_PROFILE", asset.profile.id),
-        "name": asset.name,
-        "type": asset.profile.name,
-        "label": asset.label,
-        "additionalInfo": stored_json(asset.additional_info.as_deref()),
-        "version": asset.version,
-    })
+impl Shown for Asset {
+    const FIND: Find<Self> = Hub::asset;
+    const DELETE: Delete<Self> = Hub::delete_asset;
+
+    fn json(&self, _caller: &Caller) -> JsonValue {
+        json!({
+            "id": entity("ASSET", self.id),
+            "createdTime": self.created_at.millis(),
+            "tenantId": entity("TENANT", self.tenant),
+            "customerId": customer_id(self.customer),
+            "assetProfileId": entity("ASSET_PROFILE", self.profile.id),
+            "name": self.name,
+            "type": self.profile.name,
+            "label": self.label,
+            "additionalInfo": stored_json(self.additional_info.as_deref()),
+            "version": self.version,
+        })
+    }
 }
 
 impl Assigned for Asset {
-    const KIND: EntityKind = EntityKind::Asset;
     const LIST: &'static str = "/api/tenant/assets";
-
-    fn json(&self) -> JsonValue {
-        asset_json(self)
-    }
+    const NAME: &'static str = "assetName";
+    const ASSIGN: Assign<Self> = Hub::assign_asset;
 
     fn info(&self, hub: &Hub, caller: &Caller) -> JsonValue {
-        let mut json = asset_json(self);
+        let mut json = self.json(caller);
         add_customer(&mut json, hub, caller, self.customer);
         json["assetProfileName"] = self.profile.name.as_str().into();
         json
-    }
-
-    fn customer(&self) -> Option<Uuid> {
-        self.customer
-    }
-
-    fn of(entity: &Entity) -> Option<&Arc<Self>> {
-        if let Entity::Asset(asset) = entity { Some(asset) } else { None }
     }
 
     fn wanted(params: &Params, _with_infos: bool) -> Result<Wanted<Self>, ApiError> {
@@ -89,40 +78,6 @@ impl Assigned for Asset {
                 && type_name.as_deref().is_none_or(|name| asset.profile.name == name)
         }))
     }
-
-    fn find(hub: &Hub, caller: &Caller, id: Uuid) -> Result<Arc<Self>, RegistryError> {
-        hub.asset(caller, id)
-    }
-
-    fn page(
-        hub: &Hub,
-        caller: &Caller,
-        request: PageRequest<'_>,
-        wanted: impl Fn(&Self) -> bool,
-    ) -> Result<Page<Arc<Self>>, RegistryError> {
-        hub.assets_page(caller, request, wanted)
-    }
-
-    fn assign(
-        hub: &Hub,
-        caller: &Caller,
-        id: Uuid,
-        customer: Option<Uuid>,
-    ) -> Result<Arc<Self>, RegistryError> {
-        hub.assign_asset(caller, id, customer)
-    }
-
-    fn delete(hub: &Hub, caller: &Caller, id: Uuid) -> Result<(), hub::Error> {
-        hub.delete_asset(caller, id).map(drop)
-    }
-}
-
-/// `GET /api/tenant/assets?assetName=` for one, `?pageSize=&page=` for a page.
-async fn list(State(state): State<Arc<HttpState>>, session: Session, params: Params) -> Answer {
-    if let Some(name) = params.text("assetName") {
-        return Ok(Json(asset_json(&*state.hub.asset_by_name(session.caller(), name)?)).into_response());
-    }
-    assigned::page::<Asset>(&state, session, &params, None, false).await
 }
 
 /// An asset in a request. It replaces what the asset has.
@@ -140,9 +95,10 @@ pub(crate) struct AssetJson {
     version: Option<i64>,
 }
 
-impl AssetJson {
-    /// Adds the asset, or changes the one with its id. It waits for the disk.
-    fn store(&self, hub: &Hub, caller: &Caller) -> Result<Arc<Asset>, ApiError> {
+impl Saved for AssetJson {
+    type Kind = Asset;
+
+    fn store(self, hub: &Hub, caller: &Caller) -> Result<Arc<Asset>, ApiError> {
         let named = self.type_name.as_deref().filter(|name| !name.is_empty());
         let profile = match (self.asset_profile_id, named) {
             (Some(IdJson { id }), _) => Some(id),
@@ -162,16 +118,4 @@ impl AssetJson {
             None => hub.add_asset(caller, fields)?,
         })
     }
-}
-
-/// `POST /api/asset`: adds an asset, or changes it if the body has an `id`.
-async fn save(
-    State(state): State<Arc<HttpState>>,
-    session: Session,
-    JsonBody(new): JsonBody<AssetJson>,
-) -> Answer {
-    session.check(Action::ManageEntities)?;
-    let hub = Arc::clone(&state.hub);
-    let store = move || new.store(&hub, session.caller());
-    Ok(Json(asset_json(&*state.changes.run(store).await??)).into_response())
 }

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use hub::caller::{Action, Caller};
-use hub::registry::{Page, PageRequest, RegistryError};
-use hub::{Entity, EntityKind, Hub};
+use hub::registry::{Kind, RegistryError};
+use hub::{Entity, Hub};
 use serde_json::{Value as JsonValue, json};
 use uuid::Uuid;
 
+use super::kind::Shown;
 use super::relations::DeviceQueryJson;
 use crate::error::ApiError;
 use crate::http::shapes::entities::{Listing, ids, page_answer};
@@ -23,33 +24,33 @@ use crate::http::tools::state::HttpState;
 /// Whether a listing shows an entity.
 pub(crate) type Wanted<T> = Box<dyn Fn(&Hub, &Caller, &T) -> bool + Send>;
 
+pub(crate) type Assign<T> = fn(&Hub, &Caller, Uuid, Option<Uuid>) -> Result<Arc<T>, RegistryError>;
+
 /// A kind of entities that are assigned to customers.
-pub(crate) trait Assigned: Sized + Send + Sync + 'static {
-    const KIND: EntityKind;
+pub(crate) trait Assigned: Kind + Shown {
     /// The path that lists them.
     const LIST: &'static str;
+    /// The parameter of that path for the one with a name.
+    const NAME: &'static str;
+    const ASSIGN: Assign<Self>;
 
-    fn json(&self) -> JsonValue;
     /// ThingsBoard's form with the names of the customer and the type.
     fn info(&self, hub: &Hub, caller: &Caller) -> JsonValue;
-    fn customer(&self) -> Option<Uuid>;
-    fn of(entity: &Entity) -> Option<&Arc<Self>>;
     /// The conditions in the parameters of a listing.
     fn wanted(params: &Params, with_infos: bool) -> Result<Wanted<Self>, ApiError>;
-    fn find(hub: &Hub, caller: &Caller, id: Uuid) -> Result<Arc<Self>, RegistryError>;
-    fn page(
-        hub: &Hub,
-        caller: &Caller,
-        request: PageRequest<'_>,
-        wanted: impl Fn(&Self) -> bool,
-    ) -> Result<Page<Arc<Self>>, RegistryError>;
-    fn assign(
-        hub: &Hub,
-        caller: &Caller,
-        id: Uuid,
-        customer: Option<Uuid>,
-    ) -> Result<Arc<Self>, RegistryError>;
-    fn delete(hub: &Hub, caller: &Caller, id: Uuid) -> Result<(), hub::Error>;
+}
+
+/// `GET /api/tenant/devices?deviceName=` for one, `?pageSize=&page=` for a page.
+pub(crate) async fn list<T: Assigned>(
+    State(state): State<Arc<HttpState>>,
+    session: Session,
+    params: Params,
+) -> Answer {
+    if let Some(name) = params.text(T::NAME) {
+        let found = state.hub.find_named::<T>(session.caller(), name)?;
+        return Ok(Json(found.json(session.caller())).into_response());
+    }
+    page::<T>(&state, session, &params, None, false).await
 }
 
 /// `GET /api/tenant/deviceInfos`
@@ -84,7 +85,7 @@ pub(crate) async fn list_infos_of_customer<T: Assigned>(
 }
 
 /// A page of entities: those of a customer, or all that the caller sees.
-pub(crate) async fn page<T: Assigned>(
+async fn page<T: Assigned>(
     state: &HttpState,
     session: Session,
     params: &Params,
@@ -98,12 +99,12 @@ pub(crate) async fn page<T: Assigned>(
     let read = move || {
         let caller = session.caller();
         let wanted = |one: &T| {
-            customer.is_none_or(|customer| one.customer() == Some(customer)) && wanted(&hub, caller, one)
+            customer.is_none_or(|customer| (T::CUSTOMER)(one) == Some(customer)) && wanted(&hub, caller, one)
         };
-        let found = T::page(&hub, caller, listing.request(), wanted)?;
+        let found = hub.page(caller, listing.request(), wanted)?;
         Ok(page_answer(&found, |one| match with_infos {
             true => one.info(&hub, caller),
-            false => one.json(),
+            false => one.json(caller),
         }))
     };
     state.reads.run(read).await?
@@ -117,8 +118,9 @@ pub(crate) async fn list_of_ids<T: Assigned>(
 ) -> Answer {
     session.check(Action::Read)?;
     let ids = ids(&params, &format!("{}Ids", T::KIND.name().to_lowercase()))?;
-    let found = ids.into_iter().filter_map(|id| T::find(&state.hub, session.caller(), id).ok());
-    Ok(Json(found.map(|one| one.json()).collect::<Vec<_>>()).into_response())
+    let caller = session.caller();
+    let found = ids.into_iter().filter_map(|id| (T::FIND)(&state.hub, caller, id).ok());
+    Ok(Json(found.map(|one| one.json(caller)).collect::<Vec<_>>()).into_response())
 }
 
 /// `POST /api/devices`: entities that relations lead to.
@@ -130,11 +132,11 @@ pub(crate) async fn find<T: Assigned>(
     let (types, query) = query.parse()?;
     let hub = Arc::clone(&state.hub);
     let read = move || {
-        let found = hub.related_entities(session.caller(), &query, T::KIND)?;
-        let wanted = found
-            .iter()
-            .filter(|one| one.type_name().is_some_and(|name| types.iter().any(|one| one == name)));
-        let found: Vec<_> = wanted.filter_map(T::of).map(|one| one.json()).collect();
+        let caller = session.caller();
+        let mut found = hub.related_entities(caller, &query, T::KIND)?;
+        found.retain(|one| one.type_name().is_some_and(|name| types.iter().any(|one| one == name)));
+        let found = found.iter().filter_map(|one| (T::FIND)(&hub, caller, one.id().id).ok());
+        let found: Vec<_> = found.map(|one| one.json(caller)).collect();
         Ok(Json(found).into_response())
     };
     state.reads.run(read).await?
@@ -159,7 +161,8 @@ pub(crate) async fn show<T: Assigned>(
     session: Session,
     PathOf(id): PathOf<String>,
 ) -> Answer {
-    Ok(Json(one::<T>(&state.hub, session.caller(), parse_id(&id)?)?.json()).into_response())
+    let found = one::<T>(&state.hub, session.caller(), parse_id(&id)?)?;
+    Ok(Json(found.json(session.caller())).into_response())
 }
 
 /// `GET /api/device/info/{id}`
@@ -176,16 +179,6 @@ pub(crate) async fn info<T: Assigned>(
     state.reads.run(read).await?
 }
 
-/// `DELETE /api/device/{id}`. Values stay in the store.
-pub(crate) async fn delete<T: Assigned>(
-    State(state): State<Arc<HttpState>>,
-    session: Session,
-    PathOf(id): PathOf<String>,
-) -> Result<(), ApiError> {
-    let (hub, id) = (Arc::clone(&state.hub), parse_id(&id)?);
-    Ok(state.changes.run(move || T::delete(&hub, session.caller(), id)).await??)
-}
-
 /// `POST /api/customer/{customerId}/device/{deviceId}`: assigns an entity to a customer.
 pub(crate) async fn assign<T: Assigned>(
     State(state): State<Arc<HttpState>>,
@@ -193,8 +186,11 @@ pub(crate) async fn assign<T: Assigned>(
     PathOf((customer, id)): PathOf<(String, String)>,
 ) -> Answer {
     let (hub, customer, id) = (Arc::clone(&state.hub), parse_id(&customer)?, parse_id(&id)?);
-    let assign = move || T::assign(&hub, session.caller(), id, Some(customer));
-    Ok(Json(state.changes.run(assign).await??.json()).into_response())
+    let assign = move || {
+        let assigned = (T::ASSIGN)(&hub, session.caller(), id, Some(customer))?;
+        Ok(Json(assigned.json(session.caller())).into_response())
+    };
+    state.changes.run(assign).await?
 }
 
 /// `DELETE /api/customer/device/{deviceId}`: ends the assignment of an entity.
@@ -205,18 +201,20 @@ pub(crate) async fn unassign<T: Assigned>(
 ) -> Answer {
     let (hub, id) = (Arc::clone(&state.hub), parse_id(&id)?);
     let unassign = move || {
-        if one::<T>(&hub, session.caller(), id)?.customer().is_none() {
+        let assigned = one::<T>(&hub, session.caller(), id)?;
+        if (T::CUSTOMER)(&assigned).is_none() {
             let message = format!("the {} is assigned to no customer", T::KIND.words());
             return Err(ApiError::argument(message));
         }
-        Ok(T::assign(&hub, session.caller(), id, None)?)
+        let free = (T::ASSIGN)(&hub, session.caller(), id, None)?;
+        Ok(Json(free.json(session.caller())).into_response())
     };
-    Ok(Json(state.changes.run(unassign).await??.json()).into_response())
+    state.changes.run(unassign).await?
 }
 
 /// An entity that the caller sees. The refusal names the path that lists the others.
 fn one<T: Assigned>(hub: &Hub, caller: &Caller, id: Uuid) -> Result<Arc<T>, ApiError> {
-    T::find(hub, caller, id).map_err(|error| match error {
+    (T::FIND)(hub, caller, id).map_err(|error| match error {
         RegistryError::Unknown { what, .. } => {
             ApiError::not_found(format!("there is no {what} {id}; GET {} lists what there is", T::LIST))
         }

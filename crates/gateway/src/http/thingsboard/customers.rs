@@ -4,18 +4,20 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::header;
-use axum::response::{IntoResponse, Response};
-use hub::EntityKind;
-use hub::caller::Action;
+use axum::response::IntoResponse;
+use hub::caller::Caller;
 use hub::registry::{Contact, Customer, CustomerFields};
+use hub::{EntityKind, Hub};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value as JsonValue, json};
 
+use super::kind::{self, Delete, Find, Saved, Shown};
 use crate::error::ApiError;
 use crate::http::shapes::entities::{IdJson, Listing, add_contact, info_text, page_answer, stored_json};
+use crate::http::tools::error_response::Answer;
 use crate::http::tools::json::{Json, entity};
-use crate::http::tools::request::{JsonBody, Params, PathOf, parse_id};
+use crate::http::tools::request::{Params, PathOf, parse_id};
 use crate::http::tools::route_list::Routes;
 use crate::http::tools::session::Session;
 use crate::http::tools::state::HttpState;
@@ -25,27 +27,31 @@ pub(crate) fn routes() -> Routes {
     Routes::default()
         .get("/api/customers", list)
         .get("/api/tenant/customers", by_title)
-        .post("/api/customer", save)
-        .get("/api/customer/{id}", show)
+        .post("/api/customer", kind::save::<CustomerJson>)
+        .get("/api/customer/{id}", kind::show::<Customer>)
         .get("/api/customer/{id}/shortInfo", short_info)
         .get("/api/customer/{id}/title", title)
-        .delete("/api/customer/{id}", delete)
+        .delete("/api/customer/{id}", kind::delete::<Customer>)
 }
 
-type Answer = Result<Response, ApiError>;
+impl Shown for Customer {
+    const FIND: Find<Self> = Hub::customer;
+    /// What is assigned to it is assigned to nobody then.
+    const DELETE: Delete<Self> = Hub::delete_customer;
 
-fn customer_json(customer: &Customer) -> JsonValue {
-    let mut json = json!({
-        "id": entity("CUSTOMER", customer.id),
-        "createdTime": customer.created_at.millis(),
-        "tenantId": entity("TENANT", customer.tenant),
-        "title": customer.title,
-        "name": customer.title,
-        "additionalInfo": stored_json(customer.additional_info.as_deref()),
-        "version": customer.version,
-    });
-    add_contact(&mut json, &customer.contact);
-    json
+    fn json(&self, _caller: &Caller) -> JsonValue {
+        let mut json = json!({
+            "id": entity("CUSTOMER", self.id),
+            "createdTime": self.created_at.millis(),
+            "tenantId": entity("TENANT", self.tenant),
+            "title": self.title,
+            "name": self.title,
+            "additionalInfo": stored_json(self.additional_info.as_deref()),
+            "version": self.version,
+        });
+        add_contact(&mut json, &self.contact);
+        json
+    }
 }
 
 /// `GET /api/customers`
@@ -54,7 +60,7 @@ async fn list(State(state): State<Arc<HttpState>>, session: Session, params: Par
     let hub = Arc::clone(&state.hub);
     let read = move || {
         let found = hub.customers_page(session.caller(), listing.request())?;
-        Ok(page_answer(&found, |customer| customer_json(customer)))
+        Ok(page_answer(&found, |customer| customer.json(session.caller())))
     };
     state.reads.run(read).await?
 }
@@ -63,12 +69,8 @@ async fn list(State(state): State<Arc<HttpState>>, session: Session, params: Par
 async fn by_title(State(state): State<Arc<HttpState>>, session: Session, params: Params) -> Answer {
     let title = params.text("customerTitle");
     let title = title.ok_or_else(|| ApiError::argument("name a customer in customerTitle"))?;
-    Ok(Json(customer_json(&*state.hub.customer_by_title(session.caller(), title)?)).into_response())
-}
-
-/// `GET /api/customer/{id}`
-async fn show(State(state): State<Arc<HttpState>>, session: Session, PathOf(id): PathOf<String>) -> Answer {
-    Ok(Json(customer_json(&*state.hub.customer(session.caller(), parse_id(&id)?)?)).into_response())
+    let customer = state.hub.find_named::<Customer>(session.caller(), title)?;
+    Ok(Json(customer.json(session.caller())).into_response())
 }
 
 /// `GET /api/customer/{id}/shortInfo`
@@ -105,36 +107,19 @@ pub(crate) struct CustomerJson {
     version: Option<i64>,
 }
 
-/// `POST /api/customer`: adds a customer, or changes it if the body has an `id`.
-async fn save(
-    State(state): State<Arc<HttpState>>,
-    session: Session,
-    JsonBody(new): JsonBody<CustomerJson>,
-) -> Answer {
-    session.check(Action::ManageEntities)?;
-    let hub = Arc::clone(&state.hub);
-    let store = move || {
-        let CustomerJson { country, state, city, address, address2, zip, phone, email, .. } = new;
-        let fields = CustomerFields {
-            title: &new.title,
-            contact: Contact { country, state, city, address, address2, zip, phone, email },
-            additional_info: info_text(new.additional_info.as_deref()),
-        };
-        match new.id {
-            Some(IdJson { id }) => hub.change_customer(session.caller(), id, &fields, new.version),
-            None => hub.add_customer(session.caller(), &fields),
-        }
-    };
-    Ok(Json(customer_json(&*state.changes.run(store).await??)).into_response())
-}
+impl Saved for CustomerJson {
+    type Kind = Customer;
 
-/// `DELETE /api/customer/{id}`: deletes a customer and its users. What is assigned to it is assigned to nobody then.
-async fn delete(
-    State(state): State<Arc<HttpState>>,
-    session: Session,
-    PathOf(id): PathOf<String>,
-) -> Result<(), ApiError> {
-    let (hub, id) = (Arc::clone(&state.hub), parse_id(&id)?);
-    state.changes.run(move || hub.delete_customer(session.caller(), id)).await??;
-    Ok(())
+    fn store(self, hub: &Hub, caller: &Caller) -> Result<Arc<Customer>, ApiError> {
+        let CustomerJson { country, state, city, address, address2, zip, phone, email, .. } = self;
+        let fields = CustomerFields {
+            title: &self.title,
+            contact: Contact { country, state, city, address, address2, zip, phone, email },
+            additional_info: info_text(self.additional_info.as_deref()),
+        };
+        Ok(match self.id {
+            Some(IdJson { id }) => hub.change_customer(caller, id, &fields, self.version)?,
+            None => hub.add_customer(caller, &fields)?,
+        })
+    }
 }

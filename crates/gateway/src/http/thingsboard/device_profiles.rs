@@ -4,17 +4,19 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
-use hub::EntityKind;
+use axum::response::IntoResponse;
 use hub::caller::{Action, Caller};
 use hub::registry::{CertificateChain, Profile, ProfileFields, ProvisionStrategy, ProvisionTerms};
+use hub::{EntityKind, Hub};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value as JsonValue, json};
 
+use super::kind::{self, Delete, Find, Shown};
 use crate::error::ApiError;
 use crate::http::shapes::entities::{IdJson, Listing, info_text, page_answer, refuse, stored_json};
 use crate::http::shapes::packages::{package_change, package_id};
+use crate::http::tools::error_response::Answer;
 use crate::http::tools::json::{Json, entity};
 use crate::http::tools::request::{JsonBody, Params, PathOf, parse_id};
 use crate::http::tools::route_list::Routes;
@@ -27,15 +29,23 @@ pub(crate) fn routes() -> Routes {
         .get("/api/deviceProfiles", list)
         .get("/api/deviceProfileInfos", list_infos)
         .get("/api/deviceProfile/names", names)
-        .get("/api/deviceProfile/{id}", show)
+        .get("/api/deviceProfile/{id}", kind::show::<Profile>)
         .get("/api/deviceProfileInfo/default", default_info)
         .get("/api/deviceProfileInfo/{id}", info)
         .post("/api/deviceProfile", save)
         .post("/api/deviceProfile/{id}/default", set_default)
-        .delete("/api/deviceProfile/{id}", delete)
+        .delete("/api/deviceProfile/{id}", kind::delete::<Profile>)
 }
 
-type Answer = Result<Response, ApiError>;
+impl Shown for Profile {
+    const FIND: Find<Self> = Hub::profile;
+    /// A profile that devices have is refused. The table stays.
+    const DELETE: Delete<Self> = Hub::delete_profile;
+
+    fn json(&self, caller: &Caller) -> JsonValue {
+        profile_json(self, caller)
+    }
+}
 
 /// Key and secret of provisioning are for callers who may see credentials: with them one adds devices.
 fn profile_json(profile: &Profile, caller: &Caller) -> JsonValue {
@@ -94,7 +104,7 @@ fn info_json(profile: &Profile) -> JsonValue {
 /// `GET /api/deviceProfiles`
 async fn list(State(state): State<Arc<HttpState>>, session: Session, params: Params) -> Answer {
     let listing = Listing::parse(&params, EntityKind::DeviceProfile)?;
-    let found = state.hub.profiles_page(session.caller(), listing.request())?;
+    let found = state.hub.page::<Profile>(session.caller(), listing.request(), |_| true)?;
     Ok(page_answer(&found, |profile| profile_json(profile, session.caller())))
 }
 
@@ -103,7 +113,7 @@ async fn list_infos(State(state): State<Arc<HttpState>>, session: Session, param
     let transport = params.text("transportType");
     let listing = Listing::parse(&params, EntityKind::DeviceProfile)?;
     let wanted = |profile: &Profile| transport.is_none_or(|kind| kind == profile.payloads.transport_type());
-    let found = state.hub.profiles_page_of(session.caller(), listing.request(), wanted)?;
+    let found = state.hub.page(session.caller(), listing.request(), wanted)?;
     Ok(page_answer(&found, |profile| info_json(profile)))
 }
 
@@ -121,12 +131,6 @@ async fn names(State(state): State<Arc<HttpState>>, session: Session, params: Pa
         Ok(Json(profiles.iter().map(one).collect::<Vec<_>>()).into_response())
     };
     state.reads.run(read).await?
-}
-
-/// `GET /api/deviceProfile/{id}`
-async fn show(State(state): State<Arc<HttpState>>, session: Session, PathOf(id): PathOf<String>) -> Answer {
-    let profile = state.hub.profile(session.caller(), parse_id(&id)?)?;
-    Ok(Json(profile_json(&profile, session.caller())).into_response())
 }
 
 /// `GET /api/deviceProfileInfo/default`
@@ -303,15 +307,4 @@ async fn set_default(
         profile.map(|profile| profile_json(&profile, session.caller()))
     };
     Ok(Json(state.changes.run(set).await??).into_response())
-}
-
-/// `DELETE /api/deviceProfile/{id}`. A profile that devices have is refused. The table stays.
-async fn delete(
-    State(state): State<Arc<HttpState>>,
-    session: Session,
-    PathOf(id): PathOf<String>,
-) -> Result<(), ApiError> {
-    let (hub, id) = (Arc::clone(&state.hub), parse_id(&id)?);
-    state.changes.run(move || hub.delete_profile(session.caller(), id)).await??;
-    Ok(())
 }

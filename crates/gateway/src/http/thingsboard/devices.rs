@@ -4,19 +4,17 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::IntoResponse;
+use hub::Hub;
 use hub::attributes::Scope;
 use hub::caller::{Action, Caller};
-use hub::registry::{
-    Credentials, Device, DeviceChange, NewDevice, PackageIds, Page, PageRequest, RegistryError,
-};
-use hub::{Entity, EntityKind, Hub};
+use hub::registry::{Credentials, Device, DeviceChange, NewDevice, PackageIds};
 use model::Value;
 use serde::Deserialize;
 use serde_json::{Value as JsonValue, json};
-use uuid::Uuid;
 
-use super::assigned::{self, Assigned, Wanted};
+use super::assigned::{self, Assign, Assigned, Wanted};
 use super::credentials::CredentialsJson;
+use super::kind::{self, Delete, Find, Shown};
 use crate::error::ApiError;
 use crate::http::shapes::devices::device_json;
 use crate::http::shapes::entities::{IdJson, add_customer, no_public_customer, present, refuse};
@@ -31,7 +29,7 @@ use crate::http::tools::state::HttpState;
 /// The routes of devices.
 pub(crate) fn routes() -> Routes {
     Routes::default()
-        .get_compressed("/api/tenant/devices", list)
+        .get_compressed("/api/tenant/devices", assigned::list::<Device>)
         .get_compressed("/api/tenant/deviceInfos", assigned::list_infos::<Device>)
         .get_compressed("/api/customer/{id}/devices", assigned::list_of_customer::<Device>)
         .get_compressed("/api/customer/{id}/deviceInfos", assigned::list_infos_of_customer::<Device>)
@@ -42,7 +40,7 @@ pub(crate) fn routes() -> Routes {
         .get("/api/device/types", assigned::types::<Device>)
         .get("/api/device/info/{id}", assigned::info::<Device>)
         .get("/api/device/{id}", assigned::show::<Device>)
-        .delete("/api/device/{id}", assigned::delete::<Device>)
+        .delete("/api/device/{id}", kind::delete::<Device>)
         .post("/api/customer/{customer}/device/{id}", assigned::assign::<Device>)
         .post("/api/customer/public/device/{id}", no_public_customer)
         .delete("/api/customer/device/{id}", assigned::unassign::<Device>)
@@ -54,13 +52,19 @@ fn is_active(hub: &Hub, caller: &Caller, device: &Device) -> bool {
     found.is_ok_and(|found| found.first().is_some_and(|one| one.value == Value::Bool(true)))
 }
 
-impl Assigned for Device {
-    const KIND: EntityKind = EntityKind::Device;
-    const LIST: &'static str = "/api/tenant/devices";
+impl Shown for Device {
+    const FIND: Find<Self> = Hub::device;
+    const DELETE: Delete<Self> = Hub::delete_device;
 
-    fn json(&self) -> JsonValue {
+    fn json(&self, _caller: &Caller) -> JsonValue {
         device_json(self)
     }
+}
+
+impl Assigned for Device {
+    const LIST: &'static str = "/api/tenant/devices";
+    const NAME: &'static str = "deviceName";
+    const ASSIGN: Assign<Self> = Hub::assign_device;
 
     fn info(&self, hub: &Hub, caller: &Caller) -> JsonValue {
         let mut json = device_json(self);
@@ -68,14 +72,6 @@ impl Assigned for Device {
         json["deviceProfileName"] = self.profile.name.as_str().into();
         json["active"] = is_active(hub, caller, self).into();
         json
-    }
-
-    fn customer(&self) -> Option<Uuid> {
-        self.customer
-    }
-
-    fn of(entity: &Entity) -> Option<&Arc<Self>> {
-        if let Entity::Device(device) = entity { Some(device) } else { None }
     }
 
     fn wanted(params: &Params, with_infos: bool) -> Result<Wanted<Self>, ApiError> {
@@ -91,41 +87,6 @@ impl Assigned for Device {
                 && active.is_none_or(|active| is_active(hub, caller, device) == active)
         }))
     }
-
-    fn find(hub: &Hub, caller: &Caller, id: Uuid) -> Result<Arc<Self>, RegistryError> {
-        hub.device(caller, id)
-    }
-
-    fn page(
-        hub: &Hub,
-        caller: &Caller,
-        request: PageRequest<'_>,
-        wanted: impl Fn(&Self) -> bool,
-    ) -> Result<Page<Arc<Self>>, RegistryError> {
-        hub.devices_page_of(caller, request, wanted)
-    }
-
-    fn assign(
-        hub: &Hub,
-        caller: &Caller,
-        id: Uuid,
-        customer: Option<Uuid>,
-    ) -> Result<Arc<Self>, RegistryError> {
-        hub.assign_device(caller, id, customer)
-    }
-
-    fn delete(hub: &Hub, caller: &Caller, id: Uuid) -> Result<(), hub::Error> {
-        hub.delete_device(caller, id).map(drop)
-    }
-}
-
-/// `GET /api/tenant/devices?deviceName=` for one, `?pageSize=&page=` for a page.
-pub(crate) async fn list(State(state): State<Arc<HttpState>>, session: Session, params: Params) -> Answer {
-    if let Some(name) = params.text("deviceName") {
-        let device = state.hub.device_by_name(session.caller(), name)?;
-        return Ok(Json(device_json(&device)).into_response());
-    }
-    assigned::page::<Device>(&state, session, &params, None, false).await
 }
 
 /// A device in a request. Members that are absent leave a device as it is, and those of ThingsBoard that are not named here have

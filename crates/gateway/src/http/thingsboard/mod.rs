@@ -16,6 +16,7 @@ mod device_profiles;
 mod devices;
 mod entity_query;
 mod entity_views;
+mod kind;
 mod package_upload;
 mod packages;
 mod relations;

@@ -173,7 +173,7 @@ async fn count_devices(
         let wanted = |device: &hub::registry::Device| {
             device.profile.id == profile && device.own_packages.of(kind).is_none()
         };
-        let found = hub.devices_page_of(session.caller(), request, wanted)?;
+        let found = hub.page(session.caller(), request, wanted)?;
         Ok(Json(found.total_elements).into_response())
     };
     state.reads.run(read).await?

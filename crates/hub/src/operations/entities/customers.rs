@@ -14,20 +14,7 @@ use crate::registry::{
 impl Hub {
     /// The customer with an id. A user of a customer sees only that one.
     pub fn customer(&self, caller: &Caller, id: Uuid) -> Result<Arc<Customer>, RegistryError> {
-        caller.check(Action::Read)?;
-        let customer = self.registry.customer(caller.tenant(), id)?;
-        match caller.sees(customer.tenant, Some(customer.id)) {
-            true => Ok(customer),
-            false => Err(RegistryError::unknown("customer", id)),
-        }
-    }
-
-    /// The customer with a title.
-    pub fn customer_by_title(&self, caller: &Caller, title: &str) -> Result<Arc<Customer>, RegistryError> {
-        caller.check(Action::Read)?;
-        let customer = self.registry.customer_by_title(caller.tenant(), title);
-        let customer = customer.filter(|customer| caller.sees(customer.tenant, Some(customer.id)));
-        customer.ok_or_else(|| RegistryError::unknown("customer", title))
+        self.find(caller, id)
     }
 
     /// A page of the customers of the tenant; for a user of a customer only that one.
@@ -36,10 +23,7 @@ impl Hub {
         caller: &Caller,
         request: PageRequest<'_>,
     ) -> Result<Page<Arc<Customer>>, RegistryError> {
-        caller.check(Action::Read)?;
-        self.registry.customers_page(caller.tenant(), request, |customer| {
-            caller.sees(customer.tenant, Some(customer.id))
-        })
+        self.page(caller, request, |_| true)
     }
 
     /// Adds a customer. Waits for the disk.
@@ -48,15 +32,7 @@ impl Hub {
         caller: &Caller,
         fields: &CustomerFields<'_>,
     ) -> Result<Arc<Customer>, RegistryError> {
-        caller.check(Action::ManageEntities)?;
-        let customer = self.registry.add_customer(caller.tenant(), fields)?;
-        self.audit_of(
-            caller,
-            "add customer",
-            &customer.title,
-            EntityId::of(EntityKind::Customer, customer.id),
-        );
-        Ok(customer)
+        self.manage(caller, "add customer", |registry, tenant| registry.add_customer(tenant, fields))
     }
 
     /// Changes a customer. Waits for the disk.
@@ -67,15 +43,9 @@ impl Hub {
         fields: &CustomerFields<'_>,
         version: Option<i64>,
     ) -> Result<Arc<Customer>, RegistryError> {
-        caller.check(Action::ManageEntities)?;
-        let customer = self.registry.change_customer(caller.tenant(), id, fields, version)?;
-        self.audit_of(
-            caller,
-            "change customer",
-            &customer.title,
-            EntityId::of(EntityKind::Customer, customer.id),
-        );
-        Ok(customer)
+        self.manage(caller, "change customer", |registry, tenant| {
+            registry.change_customer(tenant, id, fields, version)
+        })
     }
 
     /// Deletes a customer with its users, and their attributes. What is assigned to it is assigned to nobody then. Waits for the
@@ -91,12 +61,7 @@ impl Hub {
         for user in &users {
             self.delete_then_attributes(user, || Ok(()))?;
         }
-        self.audit_of(
-            caller,
-            "delete customer",
-            &customer.title,
-            EntityId::of(EntityKind::Customer, customer.id),
-        );
+        self.audit_of(caller, "delete customer", &customer.title, owner.id());
         Ok(customer)
     }
 }

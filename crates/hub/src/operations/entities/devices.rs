@@ -15,15 +15,12 @@ use crate::registry::{
 impl Hub {
     /// The device with an id.
     pub fn device(&self, caller: &Caller, id: Uuid) -> Result<Arc<Device>, RegistryError> {
-        self.visible_device(caller, id)
+        self.find(caller, id)
     }
 
     /// The device with a name.
     pub fn device_by_name(&self, caller: &Caller, name: &str) -> Result<Arc<Device>, RegistryError> {
-        caller.check(Action::Read)?;
-        let device = self.registry.device_by_name(caller.tenant(), name);
-        let device = device.filter(|device| caller.sees(device.tenant, device.customer));
-        device.ok_or_else(|| RegistryError::unknown("device", name))
+        self.find_named(caller, name)
     }
 
     /// A page of the devices that the caller sees.
@@ -32,19 +29,7 @@ impl Hub {
         caller: &Caller,
         request: PageRequest<'_>,
     ) -> Result<Page<Arc<Device>>, RegistryError> {
-        self.devices_page_of(caller, request, |_| true)
-    }
-
-    /// A page of the devices that the caller sees, of those for which `wanted` holds.
-    pub fn devices_page_of(
-        &self,
-        caller: &Caller,
-        request: PageRequest<'_>,
-        wanted: impl Fn(&Device) -> bool,
-    ) -> Result<Page<Arc<Device>>, RegistryError> {
-        caller.check(Action::Read)?;
-        let wanted = |device: &Device| caller.sees(device.tenant, device.customer) && wanted(device);
-        self.registry.devices_page(caller.tenant(), request, wanted)
+        self.page(caller, request, |_| true)
     }
 
     /// Adds a device. Waits for the disk.

@@ -4,28 +4,15 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use crate::caller::{Action, Caller};
+use crate::caller::Caller;
 use crate::error::Error;
 use crate::hub::Hub;
-use crate::registry::{EntityId, EntityKind, EntityView, EntityViewFields, Page, PageRequest, RegistryError};
+use crate::registry::{EntityView, EntityViewFields, Page, PageRequest, RegistryError};
 
 impl Hub {
     /// The entity view with an id.
     pub fn entity_view(&self, caller: &Caller, id: Uuid) -> Result<Arc<EntityView>, RegistryError> {
-        caller.check(Action::Read)?;
-        let view = self.registry.entity_view(caller.tenant(), id)?;
-        match caller.sees(view.tenant, view.customer) {
-            true => Ok(view),
-            false => Err(RegistryError::unknown("entity view", id)),
-        }
-    }
-
-    /// The entity view with a name.
-    pub fn entity_view_by_name(&self, caller: &Caller, name: &str) -> Result<Arc<EntityView>, RegistryError> {
-        caller.check(Action::Read)?;
-        let view = self.registry.entity_view_by_name(caller.tenant(), name);
-        let view = view.filter(|view| caller.sees(view.tenant, view.customer));
-        view.ok_or_else(|| RegistryError::unknown("entity view", name))
+        self.find(caller, id)
     }
 
     /// A page of the entity views that the caller sees, of those for which `wanted` holds.
@@ -35,9 +22,7 @@ impl Hub {
         request: PageRequest<'_>,
         wanted: impl Fn(&EntityView) -> bool,
     ) -> Result<Page<Arc<EntityView>>, RegistryError> {
-        caller.check(Action::Read)?;
-        let wanted = |view: &EntityView| caller.sees(view.tenant, view.customer) && wanted(view);
-        self.registry.entity_views_page(caller.tenant(), request, wanted)
+        self.page(caller, request, wanted)
     }
 
     /// Adds an entity view. Waits for the disk.
@@ -46,10 +31,7 @@ impl Hub {
         caller: &Caller,
         fields: EntityViewFields<'_>,
     ) -> Result<Arc<EntityView>, RegistryError> {
-        caller.check(Action::ManageEntities)?;
-        let view = self.registry.add_entity_view(caller.tenant(), fields)?;
-        self.audit_of(caller, "add entity view", &view.name, EntityId::of(EntityKind::EntityView, view.id));
-        Ok(view)
+        self.manage(caller, "add entity view", |registry, tenant| registry.add_entity_view(tenant, fields))
     }
 
     /// Changes an entity view. Waits for the disk.
@@ -60,15 +42,9 @@ impl Hub {
         fields: EntityViewFields<'_>,
         version: Option<i64>,
     ) -> Result<Arc<EntityView>, RegistryError> {
-        caller.check(Action::ManageEntities)?;
-        let view = self.registry.change_entity_view(caller.tenant(), id, fields, version)?;
-        self.audit_of(
-            caller,
-            "change entity view",
-            &view.name,
-            EntityId::of(EntityKind::EntityView, view.id),
-        );
-        Ok(view)
+        self.manage(caller, "change entity view", |registry, tenant| {
+            registry.change_entity_view(tenant, id, fields, version)
+        })
     }
 
     /// Assigns an entity view to a customer, or to nobody. Waits for the disk.
@@ -78,25 +54,14 @@ impl Hub {
         id: Uuid,
         customer: Option<Uuid>,
     ) -> Result<Arc<EntityView>, RegistryError> {
-        caller.check(Action::ManageEntities)?;
-        let view = self.registry.assign_entity_view(caller.tenant(), id, customer)?;
         let act = if customer.is_some() { "assign entity view" } else { "unassign entity view" };
-        self.audit_of(caller, act, &view.name, EntityId::of(EntityKind::EntityView, view.id));
-        Ok(view)
+        self.manage(caller, act, |registry, tenant| registry.assign_entity_view(tenant, id, customer))
     }
 
     /// Deletes an entity view with its attributes. Waits for the disk.
     pub fn delete_entity_view(&self, caller: &Caller, id: Uuid) -> Result<Arc<EntityView>, Error> {
-        caller.check(Action::ManageEntities)?;
-        let owner = self.own_entity(caller, EntityId { kind: EntityKind::EntityView, id })?;
-        let delete = || self.registry.delete_entity_view(caller.tenant(), id);
-        let view = self.delete_then_attributes(&owner, delete)?;
-        self.audit_of(
-            caller,
-            "delete entity view",
-            &view.name,
-            EntityId::of(EntityKind::EntityView, view.id),
-        );
-        Ok(view)
+        self.manage_deletion(caller, "delete entity view", id, |registry, tenant| {
+            registry.delete_entity_view(tenant, id)
+        })
     }
 }

@@ -5,6 +5,7 @@ mod assets;
 mod customers;
 mod devices;
 mod entity_views;
+mod kinds;
 mod profiles;
 mod relations;
 mod tenant_loads;

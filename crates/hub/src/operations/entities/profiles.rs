@@ -9,9 +9,7 @@ use crate::alarms::{AlarmRules, rules_of};
 use crate::caller::{Action, Caller};
 use crate::error::Error;
 use crate::hub::Hub;
-use crate::registry::{
-    Entity, EntityId, EntityKind, PackageIds, Page, PageRequest, Profile, ProfileFields, RegistryError,
-};
+use crate::registry::{Entity, EntityId, EntityKind, PackageIds, Profile, ProfileFields, RegistryError};
 
 impl Hub {
     /// The profiles of the caller's tenant, sorted by name.
@@ -31,30 +29,9 @@ impl Hub {
         Ok(entities.iter().filter_map(profile).collect())
     }
 
-    /// A page of the profiles of the caller's tenant.
-    pub fn profiles_page(
-        &self,
-        caller: &Caller,
-        request: PageRequest<'_>,
-    ) -> Result<Page<Arc<Profile>>, RegistryError> {
-        self.profiles_page_of(caller, request, |_| true)
-    }
-
-    /// A page of the profiles of the caller's tenant, of those for which `wanted` holds.
-    pub fn profiles_page_of(
-        &self,
-        caller: &Caller,
-        request: PageRequest<'_>,
-        wanted: impl Fn(&Profile) -> bool,
-    ) -> Result<Page<Arc<Profile>>, RegistryError> {
-        caller.check(Action::Read)?;
-        self.registry.profiles_page(caller.tenant(), request, wanted)
-    }
-
     /// The profile with an id.
     pub fn profile(&self, caller: &Caller, id: Uuid) -> Result<Arc<Profile>, RegistryError> {
-        caller.check(Action::Read)?;
-        self.registry.profile_by_id(caller.tenant(), id)
+        self.find(caller, id)
     }
 
     /// The profile with a name; added if there is none. Waits for the disk.
@@ -84,12 +61,8 @@ impl Hub {
             Ok(profile)
         })?;
         let subject = &format!("{} with the table {}", profile.name, profile.table);
-        self.audit_of(
-            caller,
-            "add device profile",
-            subject,
-            EntityId::of(EntityKind::DeviceProfile, profile.id),
-        );
+        let entity = EntityId::of(EntityKind::DeviceProfile, profile.id);
+        self.audit_of(caller, "add device profile", subject, entity);
         Ok(profile)
     }
 
@@ -103,52 +76,32 @@ impl Hub {
     ) -> Result<Arc<Profile>, Error> {
         caller.check(Action::ManageEntities)?;
         let rules = rules_of(fields.data)?;
-        let old = self.registry.profile_by_id(caller.tenant(), id)?;
+        let old = self.registry.find::<Profile>(caller.tenant(), id)?;
         let profile = self.change_profile_and_packages(&old, &fields, || {
             let _lock = self.rule_book.lock();
             let profile = self.registry.change_profile(caller.tenant(), id, fields, version)?;
             self.set_profile_rules(&profile, rules);
             Ok(profile)
         })?;
-        self.audit_of(
-            caller,
-            "change device profile",
-            &profile.name,
-            EntityId::of(EntityKind::DeviceProfile, profile.id),
-        );
+        let entity = EntityId::of(EntityKind::DeviceProfile, profile.id);
+        self.audit_of(caller, "change device profile", &profile.name, entity);
         Ok(profile)
     }
 
     /// Makes a profile that of devices that are added without one. Waits for the disk.
     pub fn set_default_profile(&self, caller: &Caller, id: Uuid) -> Result<Arc<Profile>, RegistryError> {
-        caller.check(Action::ManageEntities)?;
-        let profile = self.registry.set_default_profile(caller.tenant(), id)?;
-        self.audit_of(
-            caller,
-            "set default device profile",
-            &profile.name,
-            EntityId::of(EntityKind::DeviceProfile, profile.id),
-        );
-        Ok(profile)
+        self.manage(caller, "set default device profile", |registry, tenant| {
+            registry.set_default_profile(tenant, id)
+        })
     }
 
     /// Deletes a profile without devices, and its attributes. Its table stays. Waits for the disk.
     pub fn delete_profile(&self, caller: &Caller, id: Uuid) -> Result<Arc<Profile>, Error> {
-        caller.check(Action::ManageEntities)?;
-        let owner = self.own_entity(caller, EntityId { kind: EntityKind::DeviceProfile, id })?;
-        let delete = || {
+        self.manage_deletion(caller, "delete device profile", id, |registry, tenant| {
             let _lock = self.rule_book.lock();
-            let profile = self.registry.delete_profile(caller.tenant(), id)?;
+            let profile = registry.delete_profile(tenant, id)?;
             self.set_profile_rules(&profile, AlarmRules::default());
             Ok(profile)
-        };
-        let profile = self.delete_then_attributes(&owner, delete)?;
-        self.audit_of(
-            caller,
-            "delete device profile",
-            &profile.name,
-            EntityId::of(EntityKind::DeviceProfile, profile.id),
-        );
-        Ok(profile)
+        })
     }
 }

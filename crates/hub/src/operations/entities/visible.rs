@@ -19,15 +19,6 @@ impl Hub {
         self.own_entity(caller, id)
     }
 
-    /// The device with an id.
-    ///
-    /// # Errors
-    /// The caller may not read, or does not see such a device.
-    pub fn visible_device(&self, caller: &Caller, id: Uuid) -> Result<Arc<Device>, RegistryError> {
-        caller.check(Action::Read)?;
-        self.own_device(caller, id)
-    }
-
     /// The entities of a kind that the caller sees, sorted by name: a snapshot.
     ///
     /// # Errors

@@ -99,7 +99,7 @@ impl Hub {
             let (key, tenant) = record?;
             let id = key.last_chunk().map(|id| Uuid::from_bytes(*id)).unwrap_or_default();
             let tenant = Uuid::from_slice(&tenant).unwrap_or_default();
-            match self.registry.profile_by_id(tenant, id) {
+            match self.registry.find::<Profile>(tenant, id) {
                 Ok(profile) => self.announce_profile(&profile, &PackageKind::ALL)?,
                 Err(_) => self.announce(&[id], &PackageKind::ALL)?,
             }

@@ -15,7 +15,7 @@ use crate::ota::limits::PACKAGES_PER_TENANT_MAX;
 use crate::ota::{
     ChecksumAlgorithm, OtaError, PACKAGES, PIECES, Package, PackageFields, encode, key, pieces_from,
 };
-use crate::registry::{Page, PageRequest, RegistryError, page_of_all};
+use crate::registry::{Page, PageRequest, Profile, RegistryError, page_of_all};
 
 impl Hub {
     /// A package of the caller's tenant. Packages are for every caller of the tenant, like profiles.
@@ -62,7 +62,7 @@ impl Hub {
             );
         }
         if let Some(profile) = fields.profile {
-            self.registry.profile_by_id(caller.tenant(), profile)?;
+            self.registry.find::<Profile>(caller.tenant(), profile)?;
         }
         let now = system_now();
         let package = Arc::new(Package {

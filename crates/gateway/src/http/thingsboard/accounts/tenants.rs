@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
-use hub::EntityKind;
-use hub::caller::Action;
+use axum::response::IntoResponse;
+use hub::caller::{Action, Caller};
 use hub::registry::{Contact, Tenant, TenantFields};
+use hub::{EntityKind, Hub};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value as JsonValue, json};
@@ -16,8 +16,10 @@ use crate::http::shapes::entities::{
     IdJson, Listing, NULL_UUID, add_contact, info_text, page_answer, present, refuse, stored_json,
 };
 use crate::http::shapes::tenant_limits::LimitsJson;
+use crate::http::thingsboard::kind::{self, Delete, Find, Saved, Shown};
+use crate::http::tools::error_response::Answer;
 use crate::http::tools::json::{Json, entity};
-use crate::http::tools::request::{JsonBody, Params, PathOf, parse_id};
+use crate::http::tools::request::{Params, PathOf, parse_id};
 use crate::http::tools::route_list::Routes;
 use crate::http::tools::session::Session;
 use crate::http::tools::state::HttpState;
@@ -27,36 +29,43 @@ pub(crate) fn routes() -> Routes {
     Routes::default()
         .get("/api/tenants", list)
         .get("/api/tenantInfos", list_infos)
-        .post("/api/tenant", save)
+        .post("/api/tenant", kind::save::<TenantJson>)
         .get("/api/tenant/info/{id}", info)
-        .get("/api/tenant/{id}", show)
-        .delete("/api/tenant/{id}", delete)
+        .get("/api/tenant/{id}", kind::show::<Tenant>)
+        .delete("/api/tenant/{id}", kind::delete::<Tenant>)
 }
-
-type Answer = Result<Response, ApiError>;
 
 /// ThingsBoard's only region.
 const REGION: &str = "Global";
 
-fn tenant_json(tenant: &Tenant) -> JsonValue {
-    let mut json = json!({
-        "id": entity("TENANT", tenant.id),
-        "createdTime": tenant.created_at.millis(),
-        "title": tenant.name,
-        "name": tenant.name,
-        "region": REGION,
-        "tenantProfileId": entity("TENANT_PROFILE", NULL_UUID),
-        "additionalInfo": stored_json(tenant.additional_info.as_deref()),
-        "tachoLimits": LimitsJson::from(tenant.limits),
-        "version": tenant.version,
-    });
-    add_contact(&mut json, &tenant.contact);
-    json
+impl Shown for Tenant {
+    const FIND: Find<Self> = Hub::tenant;
+    /// Deletes its devices, users and tables too, and ends its sessions.
+    const DELETE: Delete<Self> = |hub, caller, id| {
+        caller.check(Action::ManageTenants)?;
+        hub.delete_tenant(caller, &hub.tenant(caller, id)?.name)
+    };
+
+    fn json(&self, _caller: &Caller) -> JsonValue {
+        let mut json = json!({
+            "id": entity("TENANT", self.id),
+            "createdTime": self.created_at.millis(),
+            "title": self.name,
+            "name": self.name,
+            "region": REGION,
+            "tenantProfileId": entity("TENANT_PROFILE", NULL_UUID),
+            "additionalInfo": stored_json(self.additional_info.as_deref()),
+            "tachoLimits": LimitsJson::from(self.limits),
+            "version": self.version,
+        });
+        add_contact(&mut json, &self.contact);
+        json
+    }
 }
 
 /// ThingsBoard's `TenantInfo`.
-fn info_json(tenant: &Tenant) -> JsonValue {
-    let mut json = tenant_json(tenant);
+fn info_json(tenant: &Tenant, caller: &Caller) -> JsonValue {
+    let mut json = tenant.json(caller);
     json["tenantProfileName"] = "Default".into();
     json
 }
@@ -65,24 +74,20 @@ fn info_json(tenant: &Tenant) -> JsonValue {
 async fn list(State(state): State<Arc<HttpState>>, session: Session, params: Params) -> Answer {
     let listing = Listing::parse(&params, EntityKind::Tenant)?;
     let found = state.hub.tenants_page(session.caller(), listing.request())?;
-    Ok(page_answer(&found, |tenant| tenant_json(tenant)))
+    Ok(page_answer(&found, |tenant| tenant.json(session.caller())))
 }
 
 /// `GET /api/tenantInfos`
 async fn list_infos(State(state): State<Arc<HttpState>>, session: Session, params: Params) -> Answer {
     let listing = Listing::parse(&params, EntityKind::Tenant)?;
     let found = state.hub.tenants_page(session.caller(), listing.request())?;
-    Ok(page_answer(&found, |tenant| info_json(tenant)))
-}
-
-/// `GET /api/tenant/{id}`
-async fn show(State(state): State<Arc<HttpState>>, session: Session, PathOf(id): PathOf<String>) -> Answer {
-    Ok(Json(tenant_json(&*state.hub.tenant(session.caller(), parse_id(&id)?)?)).into_response())
+    Ok(page_answer(&found, |tenant| info_json(tenant, session.caller())))
 }
 
 /// `GET /api/tenant/info/{id}`
 async fn info(State(state): State<Arc<HttpState>>, session: Session, PathOf(id): PathOf<String>) -> Answer {
-    Ok(Json(info_json(&*state.hub.tenant(session.caller(), parse_id(&id)?)?)).into_response())
+    let tenant = state.hub.tenant(session.caller(), parse_id(&id)?)?;
+    Ok(Json(info_json(&tenant, session.caller())).into_response())
 }
 
 /// A tenant in a request. It replaces what the tenant has.
@@ -108,47 +113,30 @@ pub(crate) struct TenantJson {
     version: Option<i64>,
 }
 
-/// `POST /api/tenant`: adds a tenant without users, or changes it if the body has an `id`. `POST /api/user` with its `tenantId` adds
-/// its first administrator.
-async fn save(
-    State(state): State<Arc<HttpState>>,
-    session: Session,
-    JsonBody(new): JsonBody<TenantJson>,
-) -> Answer {
-    session.check(Action::ManageTenants)?;
-    refuse("region", new.region.as_ref(), &[json!(REGION)])?;
-    if new.tenant_profile_id.is_some_and(|profile| profile.id != NULL_UUID) {
-        return Err(ApiError::argument("there are no tenant profiles here; leave tenantProfileId out"));
-    }
-    let hub = Arc::clone(&state.hub);
-    let store = move || {
-        let TenantJson { country, state, city, address, address2, zip, phone, email, .. } = new;
-        let fields = TenantFields {
-            name: &new.title,
-            contact: Contact { country, state, city, address, address2, zip, phone, email },
-            additional_info: info_text(new.additional_info.as_deref()),
-            limits: new.tacho_limits.map(|limits| limits.unwrap_or_default().into()),
-        };
-        match new.id {
-            Some(IdJson { id }) => hub.change_tenant(session.caller(), id, &fields, new.version),
-            None => hub.add_empty_tenant(session.caller(), &fields),
-        }
-    };
-    Ok(Json(tenant_json(&*state.changes.run(store).await??)).into_response())
-}
+/// A new tenant has no users: `POST /api/user` with its `tenantId` adds its first administrator.
+impl Saved for TenantJson {
+    type Kind = Tenant;
+    const NEEDS: Action = Action::ManageTenants;
 
-/// `DELETE /api/tenant/{id}`: deletes a tenant with its devices, users and tables, and ends its sessions.
-async fn delete(
-    State(state): State<Arc<HttpState>>,
-    session: Session,
-    PathOf(id): PathOf<String>,
-) -> Result<(), ApiError> {
-    session.check(Action::ManageTenants)?;
-    let (hub, id) = (Arc::clone(&state.hub), parse_id(&id)?);
-    let delete = move || {
-        let name = hub.tenant(session.caller(), id)?.name.clone();
-        hub.delete_tenant(session.caller(), &name)
-    };
-    state.changes.run(delete).await??;
-    Ok(())
+    fn check(&self) -> Result<(), ApiError> {
+        refuse("region", self.region.as_ref(), &[json!(REGION)])?;
+        if self.tenant_profile_id.is_some_and(|profile| profile.id != NULL_UUID) {
+            return Err(ApiError::argument("there are no tenant profiles here; leave tenantProfileId out"));
+        }
+        Ok(())
+    }
+
+    fn store(self, hub: &Hub, caller: &Caller) -> Result<Arc<Tenant>, ApiError> {
+        let TenantJson { country, state, city, address, address2, zip, phone, email, .. } = self;
+        let fields = TenantFields {
+            name: &self.title,
+            contact: Contact { country, state, city, address, address2, zip, phone, email },
+            additional_info: info_text(self.additional_info.as_deref()),
+            limits: self.tacho_limits.map(|limits| limits.unwrap_or_default().into()),
+        };
+        Ok(match self.id {
+            Some(IdJson { id }) => hub.change_tenant(caller, id, &fields, self.version)?,
+            None => hub.add_empty_tenant(caller, &fields)?,
+        })
+    }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use hub::caller::{Caller, Role};
 use hub::registry::{NewUser, User, UserFacts};
 use hub::{EntityKind, Hub};
@@ -15,6 +15,8 @@ use uuid::Uuid;
 
 use crate::error::ApiError;
 use crate::http::shapes::entities::{IdJson, Listing, customer_id, info_text, page_answer, stored_json};
+use crate::http::thingsboard::kind::{self, Delete, Find, Shown};
+use crate::http::tools::error_response::Answer;
 use crate::http::tools::json::{Json, entity};
 use crate::http::tools::request::{JsonBody, Params, PathOf, parse_id};
 use crate::http::tools::route_list::Routes;
@@ -30,8 +32,8 @@ pub(crate) fn routes() -> Routes {
         .get("/api/customer/{id}/users", list_of_customer)
         .post("/api/user", save)
         .get("/api/user/tokenAccessEnabled", token_access)
-        .get("/api/user/{id}", show)
-        .delete("/api/user/{id}", delete)
+        .get("/api/user/{id}", kind::show::<User>)
+        .delete("/api/user/{id}", kind::delete::<User>)
         .get("/api/user/{id}/token", token)
         .get("/api/user/{id}/activationLink", activation_link)
         .get("/api/user/{id}/activationLinkInfo", activation_link_info)
@@ -39,7 +41,15 @@ pub(crate) fn routes() -> Routes {
         .post("/api/user/{id}/userCredentialsEnabled", set_enabled)
 }
 
-type Answer = Result<Response, ApiError>;
+impl Shown for User {
+    const FIND: Find<Self> = Hub::user;
+    /// Ends the user's sessions.
+    const DELETE: Delete<Self> = Hub::delete_user_by_id;
+
+    fn json(&self, _caller: &Caller) -> JsonValue {
+        user_json(self)
+    }
+}
 
 pub(crate) fn user_json(user: &User) -> JsonValue {
     json!({
@@ -118,22 +128,6 @@ async fn page(
         Ok(page_answer(&found, |user| json(user)))
     };
     state.reads.run(read).await?
-}
-
-/// `GET /api/user/{id}`
-async fn show(State(state): State<Arc<HttpState>>, session: Session, PathOf(id): PathOf<String>) -> Answer {
-    Ok(Json(user_json(&*state.hub.user(session.caller(), parse_id(&id)?)?)).into_response())
-}
-
-/// `DELETE /api/user/{id}`: ends the user's sessions.
-async fn delete(
-    State(state): State<Arc<HttpState>>,
-    session: Session,
-    PathOf(id): PathOf<String>,
-) -> Result<(), ApiError> {
-    let (hub, id) = (Arc::clone(&state.hub), parse_id(&id)?);
-    state.changes.run(move || hub.delete_user_by_id(session.caller(), id)).await??;
-    Ok(())
 }
 
 /// `GET /api/user/tokenAccessEnabled`
