@@ -166,6 +166,9 @@ async fn listings_have_pages_filters_and_orders() {
         serde_json::Value::from(1),
         "a page has as many as it can"
     );
+    let absent = server.get("/api/device/credentials_of_all").await.refusal(404, 32);
+    assert!(absent.contains("no endpoint"), "{absent}");
+    server.get("/api/device/7").await.refusal(400, 30);
     server.get("/api/tenant/devices?deviceName=nobody").await.refusal(404, 32);
     server.stop().await;
 }

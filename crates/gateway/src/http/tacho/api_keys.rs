@@ -12,7 +12,7 @@ use serde_json::{Value as JsonValue, json};
 
 use crate::error::ApiError;
 use crate::http::tools::json::Json;
-use crate::http::tools::request::{JsonBody, PathOf, parse_id};
+use crate::http::tools::request::{JsonBody, PathOf, path_id};
 use crate::http::tools::session::Session;
 use crate::http::tools::state::HttpState;
 
@@ -67,7 +67,7 @@ pub(crate) async fn delete(
     session: Session,
     PathOf(id): PathOf<String>,
 ) -> Result<(), ApiError> {
-    let id = parse_id(&id)?;
+    let id = path_id(&id)?;
     let (hub, caller) = (Arc::clone(&state.hub), session.caller().clone());
     let key = state.changes.run(move || hub.delete_api_key(&caller, id)).await??;
     tracing::info!(by = session.caller().login(), name = key.name, "API keys: deleted a key");

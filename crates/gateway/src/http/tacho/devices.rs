@@ -15,7 +15,7 @@ use crate::error::ApiError;
 use crate::http::limits::REFUSALS_LISTED_MAX;
 use crate::http::shapes::devices::device_json;
 use crate::http::tools::json::{Json, Sequence};
-use crate::http::tools::request::{JsonBody, PathOf, parse_id};
+use crate::http::tools::request::{JsonBody, PathOf, path_id};
 use crate::http::tools::session::Session;
 use crate::http::tools::state::HttpState;
 
@@ -25,7 +25,7 @@ pub(crate) async fn details(
     session: Session,
     PathOf(id): PathOf<String>,
 ) -> Result<Response, ApiError> {
-    let device = session.device(&state.hub, parse_id(&id)?)?;
+    let device = session.device(&state.hub, path_id(&id)?)?;
     let hub = Arc::clone(&state.hub);
     Ok(state.reads.run(move || details_json(&hub, session.caller(), &device)).await??.into_response())
 }

@@ -15,7 +15,7 @@ use crate::error::ApiError;
 use crate::http::shapes::entities::{IdJson, Listing, page_answer, refuse};
 use crate::http::tools::error_response::Answer;
 use crate::http::tools::json::{Json, entity};
-use crate::http::tools::request::{Params, PathOf, parse_id};
+use crate::http::tools::request::{Params, PathOf, path_id};
 use crate::http::tools::route_list::Routes;
 use crate::http::tools::session::Session;
 use crate::http::tools::state::HttpState;
@@ -105,7 +105,7 @@ async fn default_info(State(state): State<Arc<HttpState>>, session: Session) -> 
 
 /// `GET /api/assetProfileInfo/{id}`
 async fn info(State(state): State<Arc<HttpState>>, session: Session, PathOf(id): PathOf<String>) -> Answer {
-    let profile = state.hub.find::<AssetProfile>(session.caller(), parse_id(&id)?)?;
+    let profile = state.hub.find::<AssetProfile>(session.caller(), path_id(&id)?)?;
     Ok(Json(info_json(&profile)).into_response())
 }
 
@@ -150,7 +150,7 @@ async fn set_default(
     session: Session,
     PathOf(id): PathOf<String>,
 ) -> Answer {
-    let (hub, id) = (Arc::clone(&state.hub), parse_id(&id)?);
+    let (hub, id) = (Arc::clone(&state.hub), path_id(&id)?);
     let set = move || {
         let profile = hub.set_default_asset_profile(session.caller(), id)?;
         Ok(Json(profile.json(session.caller())).into_response())

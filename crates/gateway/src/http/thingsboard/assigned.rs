@@ -17,7 +17,7 @@ use crate::error::ApiError;
 use crate::http::shapes::entities::{Listing, ids, page_answer};
 use crate::http::tools::error_response::Answer;
 use crate::http::tools::json::{Json, entity};
-use crate::http::tools::request::{JsonBody, Params, PathOf, parse_id};
+use crate::http::tools::request::{JsonBody, Params, PathOf, path_id};
 use crate::http::tools::session::Session;
 use crate::http::tools::state::HttpState;
 
@@ -69,7 +69,7 @@ pub(crate) async fn list_of_customer<T: Assigned>(
     PathOf(customer): PathOf<String>,
     params: Params,
 ) -> Answer {
-    let customer = state.hub.customer(session.caller(), parse_id(&customer)?)?.id;
+    let customer = state.hub.customer(session.caller(), path_id(&customer)?)?.id;
     page::<T>(&state, session, &params, Some(customer), false).await
 }
 
@@ -80,7 +80,7 @@ pub(crate) async fn list_infos_of_customer<T: Assigned>(
     PathOf(customer): PathOf<String>,
     params: Params,
 ) -> Answer {
-    let customer = state.hub.customer(session.caller(), parse_id(&customer)?)?.id;
+    let customer = state.hub.customer(session.caller(), path_id(&customer)?)?.id;
     page::<T>(&state, session, &params, Some(customer), true).await
 }
 
@@ -161,7 +161,7 @@ pub(crate) async fn show<T: Assigned>(
     session: Session,
     PathOf(id): PathOf<String>,
 ) -> Answer {
-    let found = one::<T>(&state.hub, session.caller(), parse_id(&id)?)?;
+    let found = one::<T>(&state.hub, session.caller(), path_id(&id)?)?;
     Ok(Json(found.json(session.caller())).into_response())
 }
 
@@ -171,7 +171,7 @@ pub(crate) async fn info<T: Assigned>(
     session: Session,
     PathOf(id): PathOf<String>,
 ) -> Answer {
-    let (hub, id) = (Arc::clone(&state.hub), parse_id(&id)?);
+    let (hub, id) = (Arc::clone(&state.hub), path_id(&id)?);
     let read = move || {
         let found = one::<T>(&hub, session.caller(), id)?;
         Ok(Json(found.info(&hub, session.caller())).into_response())
@@ -185,7 +185,7 @@ pub(crate) async fn assign<T: Assigned>(
     session: Session,
     PathOf((customer, id)): PathOf<(String, String)>,
 ) -> Answer {
-    let (hub, customer, id) = (Arc::clone(&state.hub), parse_id(&customer)?, parse_id(&id)?);
+    let (hub, customer, id) = (Arc::clone(&state.hub), path_id(&customer)?, path_id(&id)?);
     let assign = move || {
         let assigned = (T::ASSIGN)(&hub, session.caller(), id, Some(customer))?;
         Ok(Json(assigned.json(session.caller())).into_response())
@@ -199,7 +199,7 @@ pub(crate) async fn unassign<T: Assigned>(
     session: Session,
     PathOf(id): PathOf<String>,
 ) -> Answer {
-    let (hub, id) = (Arc::clone(&state.hub), parse_id(&id)?);
+    let (hub, id) = (Arc::clone(&state.hub), path_id(&id)?);
     let unassign = move || {
         let assigned = one::<T>(&hub, session.caller(), id)?;
         if (T::CUSTOMER)(&assigned).is_none() {

@@ -15,7 +15,7 @@ use crate::error::ApiError;
 use crate::http::limits::PAGE_ENTITIES_MAX;
 use crate::http::shapes::entities::{customer_id, entity_id, page_answer};
 use crate::http::tools::json::entity;
-use crate::http::tools::request::{Params, PathOf, parse_id};
+use crate::http::tools::request::{Params, PathOf, path_id};
 use crate::http::tools::route_list::Routes;
 use crate::http::tools::session::Session;
 use crate::http::tools::state::HttpState;
@@ -91,7 +91,7 @@ async fn list_of_user(
     PathOf(id): PathOf<String>,
     params: Params,
 ) -> Answer {
-    let request = AuditRequest { user: Some(parse_id(&id)?), ..AuditRequest::default() };
+    let request = AuditRequest { user: Some(path_id(&id)?), ..AuditRequest::default() };
     page(&state, session, &params, request, |_, _, _| true).await
 }
 
@@ -103,7 +103,7 @@ async fn list_of_entity(
     params: Params,
 ) -> Answer {
     let kind: EntityKind = kind.parse().map_err(ApiError::argument)?;
-    let entity = Some(EntityId { kind, id: parse_id(&id)? });
+    let entity = Some(EntityId { kind, id: path_id(&id)? });
     page(&state, session, &params, AuditRequest { entity, ..AuditRequest::default() }, |_, _, _| true).await
 }
 
@@ -115,7 +115,7 @@ async fn list_of_customer(
     params: Params,
 ) -> Answer {
     session.check(Action::ReadAudit)?;
-    let customer = state.hub.customer(session.caller(), parse_id(&id)?)?.id;
+    let customer = state.hub.customer(session.caller(), path_id(&id)?)?.id;
     let wanted = move |hub: &Hub, caller: &Caller, act: &AuditedAct| {
         let entity = act.entity.and_then(|entity| hub.visible_entity(caller, entity).ok());
         let user = hub.registry().user_by_login(&act.login);

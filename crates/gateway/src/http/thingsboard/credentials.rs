@@ -13,7 +13,7 @@ use crate::error::ApiError;
 use crate::http::shapes::entities::IdJson;
 use crate::http::tools::error_response::Answer;
 use crate::http::tools::json::{Json, entity};
-use crate::http::tools::request::{JsonBody, PathOf, parse_id};
+use crate::http::tools::request::{JsonBody, PathOf, path_id};
 use crate::http::tools::route_list::Routes;
 use crate::http::tools::session::Session;
 use crate::http::tools::state::HttpState;
@@ -68,7 +68,7 @@ impl CredentialsJson {
 
 /// `GET /api/device/{id}/credentials`. It needs a permission of its own, because credentials allow writing as the device.
 async fn show(State(state): State<Arc<HttpState>>, session: Session, PathOf(id): PathOf<String>) -> Answer {
-    let (hub, id) = (Arc::clone(&state.hub), parse_id(&id)?);
+    let (hub, id) = (Arc::clone(&state.hub), path_id(&id)?);
     // It waits for the row of the audit table.
     let (device, credentials) = state.changes.run(move || hub.credentials(session.caller(), id)).await??;
     Ok(Json(credentials_json(&device, &credentials)).into_response())

@@ -17,7 +17,7 @@ use crate::error::ApiError;
 use crate::http::shapes::entities::{IdJson, Listing, add_contact, info_text, page_answer, stored_json};
 use crate::http::tools::error_response::Answer;
 use crate::http::tools::json::{Json, entity};
-use crate::http::tools::request::{Params, PathOf, parse_id};
+use crate::http::tools::request::{Params, PathOf, path_id};
 use crate::http::tools::route_list::Routes;
 use crate::http::tools::session::Session;
 use crate::http::tools::state::HttpState;
@@ -79,13 +79,13 @@ async fn short_info(
     session: Session,
     PathOf(id): PathOf<String>,
 ) -> Answer {
-    let customer = state.hub.customer(session.caller(), parse_id(&id)?)?;
+    let customer = state.hub.customer(session.caller(), path_id(&id)?)?;
     Ok(Json(json!({ "title": customer.title, "isPublic": false })).into_response())
 }
 
 /// `GET /api/customer/{id}/title`: text, as in ThingsBoard.
 async fn title(State(state): State<Arc<HttpState>>, session: Session, PathOf(id): PathOf<String>) -> Answer {
-    let customer = state.hub.customer(session.caller(), parse_id(&id)?)?;
+    let customer = state.hub.customer(session.caller(), path_id(&id)?)?;
     Ok(([(header::CONTENT_TYPE, "application/text")], customer.title.clone()).into_response())
 }
 

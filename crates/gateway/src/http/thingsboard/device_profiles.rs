@@ -18,7 +18,7 @@ use crate::http::shapes::entities::{IdJson, Listing, info_text, page_answer, ref
 use crate::http::shapes::packages::{package_change, package_id};
 use crate::http::tools::error_response::Answer;
 use crate::http::tools::json::{Json, entity};
-use crate::http::tools::request::{JsonBody, Params, PathOf, parse_id};
+use crate::http::tools::request::{JsonBody, Params, PathOf, path_id};
 use crate::http::tools::route_list::Routes;
 use crate::http::tools::session::Session;
 use crate::http::tools::state::HttpState;
@@ -140,7 +140,7 @@ async fn default_info(State(state): State<Arc<HttpState>>, session: Session) -> 
 
 /// `GET /api/deviceProfileInfo/{id}`
 async fn info(State(state): State<Arc<HttpState>>, session: Session, PathOf(id): PathOf<String>) -> Answer {
-    let profile = state.hub.profile(session.caller(), parse_id(&id)?)?;
+    let profile = state.hub.profile(session.caller(), path_id(&id)?)?;
     Ok(Json(info_json(&profile)).into_response())
 }
 
@@ -301,7 +301,7 @@ async fn set_default(
     session: Session,
     PathOf(id): PathOf<String>,
 ) -> Answer {
-    let (hub, id) = (Arc::clone(&state.hub), parse_id(&id)?);
+    let (hub, id) = (Arc::clone(&state.hub), path_id(&id)?);
     let set = move || {
         let profile = hub.set_default_profile(session.caller(), id);
         profile.map(|profile| profile_json(&profile, session.caller()))

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use crate::error::ApiError;
 use crate::http::tools::error_response::Answer;
 use crate::http::tools::json::Json;
-use crate::http::tools::request::{JsonBody, PathOf, parse_id};
+use crate::http::tools::request::{JsonBody, PathOf, path_id};
 use crate::http::tools::session::Session;
 use crate::http::tools::state::HttpState;
 
@@ -50,7 +50,7 @@ pub(crate) async fn show<T: Shown>(
     session: Session,
     PathOf(id): PathOf<String>,
 ) -> Answer {
-    let found = (T::FIND)(&state.hub, session.caller(), parse_id(&id)?)?;
+    let found = (T::FIND)(&state.hub, session.caller(), path_id(&id)?)?;
     Ok(Json(found.json(session.caller())).into_response())
 }
 
@@ -76,7 +76,7 @@ pub(crate) async fn delete<T: Shown>(
     session: Session,
     PathOf(id): PathOf<String>,
 ) -> Result<(), ApiError> {
-    let (hub, id) = (Arc::clone(&state.hub), parse_id(&id)?);
+    let (hub, id) = (Arc::clone(&state.hub), path_id(&id)?);
     state.changes.run(move || (T::DELETE)(&hub, session.caller(), id).map(drop)).await??;
     Ok(())
 }

@@ -17,7 +17,7 @@ use crate::http::shapes::packages::package_json;
 use crate::http::tools::error_response::Answer;
 use crate::http::tools::json::Json;
 use crate::http::tools::package_file::file_answer;
-use crate::http::tools::request::{JsonBody, Params, PathOf, parse_id};
+use crate::http::tools::request::{JsonBody, Params, PathOf, path_id};
 use crate::http::tools::route_list::Routes;
 use crate::http::tools::session::Session;
 use crate::http::tools::state::HttpState;
@@ -112,7 +112,7 @@ async fn save(
 
 /// `GET /api/otaPackage/{id}` and `GET /api/otaPackage/info/{id}`. The bytes have a path of their own.
 async fn show(State(state): State<Arc<HttpState>>, session: Session, PathOf(id): PathOf<String>) -> Answer {
-    let package = state.hub.package(session.caller(), parse_id(&id)?)?;
+    let package = state.hub.package(session.caller(), path_id(&id)?)?;
     Ok(Json(package_json(&package)).into_response())
 }
 
@@ -122,7 +122,7 @@ async fn delete(
     session: Session,
     PathOf(id): PathOf<String>,
 ) -> Result<(), ApiError> {
-    let (hub, id) = (Arc::clone(&state.hub), parse_id(&id)?);
+    let (hub, id) = (Arc::clone(&state.hub), path_id(&id)?);
     Ok(state.changes.run(move || hub.delete_package(session.caller(), id)).await??)
 }
 
@@ -138,7 +138,7 @@ async fn list_of_profile(
     PathOf((profile, kind)): PathOf<(String, String)>,
     params: Params,
 ) -> Answer {
-    let (profile, kind) = (parse_id(&profile)?, parse_kind(&kind)?);
+    let (profile, kind) = (path_id(&profile)?, parse_kind(&kind)?);
     page(&state, &session, &params, |package| {
         package.kind == kind
             && package.profile.is_none_or(|own| own == profile)
@@ -165,7 +165,7 @@ async fn count_devices(
     session: Session,
     PathOf((kind, profile)): PathOf<(String, String)>,
 ) -> Answer {
-    let (kind, profile) = (parse_kind(&kind)?, parse_id(&profile)?);
+    let (kind, profile) = (parse_kind(&kind)?, path_id(&profile)?);
     let hub = Arc::clone(&state.hub);
     let read = move || {
         hub.profile(session.caller(), profile)?;
@@ -185,7 +185,7 @@ async fn download(
     session: Session,
     PathOf(id): PathOf<String>,
 ) -> Answer {
-    let package = state.hub.package(session.caller(), parse_id(&id)?)?;
+    let package = state.hub.package(session.caller(), path_id(&id)?)?;
     // The permission to read the bytes is another one than that to read about them.
     state.hub.package_bytes(session.caller(), package.id, 0, 0)?;
     let hub = Arc::clone(&state.hub);

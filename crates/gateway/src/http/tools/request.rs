@@ -130,10 +130,21 @@ impl<S: Send + Sync> FromRequestParts<S> for Params {
     }
 }
 
-/// Reads an id of a device.
+/// Reads an id of an entity in a body or a parameter.
 pub(crate) fn parse_id(text: &str) -> Result<Uuid, ApiError> {
-    let wrong = || ApiError::argument(format!("{text:?} is not the id of a device; ids are UUIDs"));
+    let wrong = || ApiError::argument(format!("{text:?} is not an id; ids are UUIDs"));
     Uuid::parse_str(text).map_err(|_| wrong())
+}
+
+/// Reads an id of an entity in a path. A word at its place is the name of an endpoint that this server does not have.
+pub(crate) fn path_id(text: &str) -> Result<Uuid, ApiError> {
+    let is_word = !text.is_empty() && text.chars().all(|c| c.is_ascii_alphabetic() || c == '_');
+    match Uuid::parse_str(text) {
+        Err(_) if is_word => Err(ApiError::not_found(format!(
+            "this server has no endpoint {text:?} here; GET /api/openapi.json lists those that it has"
+        ))),
+        _ => parse_id(text),
+    }
 }
 
 /// The body of a request. Its bytes count for the sender until this is dropped.

@@ -12,7 +12,7 @@ use serde_json::{Value as JsonValue, json};
 use crate::error::ApiError;
 use crate::http::shapes::entities::{IdJson, Listing, page_answer, refuse};
 use crate::http::tools::json::{Json, entity};
-use crate::http::tools::request::{JsonBody, Params, PathOf, parse_id};
+use crate::http::tools::request::{JsonBody, Params, PathOf, path_id};
 use crate::http::tools::route_list::Routes;
 use crate::http::tools::session::Session;
 use crate::http::tools::state::HttpState;
@@ -92,7 +92,7 @@ async fn list(
     PathOf(user): PathOf<String>,
     params: Params,
 ) -> Answer {
-    let id = parse_id(&user)?;
+    let id = path_id(&user)?;
     let listing = Listing::parse(&params, hub::EntityKind::Alarm)?;
     let request = listing.request();
     let mut keys = state.hub.api_keys_of(session.caller(), id)?;
@@ -116,7 +116,7 @@ async fn delete(
     session: Session,
     PathOf(id): PathOf<String>,
 ) -> Result<(), ApiError> {
-    let (hub, id) = (Arc::clone(&state.hub), parse_id(&id)?);
+    let (hub, id) = (Arc::clone(&state.hub), path_id(&id)?);
     state.changes.run(move || hub.delete_api_key(session.caller(), id)).await??;
     Ok(())
 }

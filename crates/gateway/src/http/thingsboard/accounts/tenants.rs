@@ -19,7 +19,7 @@ use crate::http::shapes::tenant_limits::LimitsJson;
 use crate::http::thingsboard::kind::{self, Delete, Find, Saved, Shown};
 use crate::http::tools::error_response::Answer;
 use crate::http::tools::json::{Json, entity};
-use crate::http::tools::request::{Params, PathOf, parse_id};
+use crate::http::tools::request::{Params, PathOf, path_id};
 use crate::http::tools::route_list::Routes;
 use crate::http::tools::session::Session;
 use crate::http::tools::state::HttpState;
@@ -86,7 +86,7 @@ async fn list_infos(State(state): State<Arc<HttpState>>, session: Session, param
 
 /// `GET /api/tenant/info/{id}`
 async fn info(State(state): State<Arc<HttpState>>, session: Session, PathOf(id): PathOf<String>) -> Answer {
-    let tenant = state.hub.tenant(session.caller(), parse_id(&id)?)?;
+    let tenant = state.hub.tenant(session.caller(), path_id(&id)?)?;
     Ok(Json(info_json(&tenant, session.caller())).into_response())
 }
 

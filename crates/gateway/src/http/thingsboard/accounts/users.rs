@@ -18,7 +18,7 @@ use crate::http::shapes::entities::{IdJson, Listing, customer_id, info_text, pag
 use crate::http::thingsboard::kind::{self, Delete, Find, Shown};
 use crate::http::tools::error_response::Answer;
 use crate::http::tools::json::{Json, entity};
-use crate::http::tools::request::{JsonBody, Params, PathOf, parse_id};
+use crate::http::tools::request::{JsonBody, Params, PathOf, path_id};
 use crate::http::tools::route_list::Routes;
 use crate::http::tools::session::Session;
 use crate::http::tools::state::HttpState;
@@ -97,7 +97,7 @@ async fn list_of_tenant(
     PathOf(tenant): PathOf<String>,
     params: Params,
 ) -> Answer {
-    let tenant = parse_id(&tenant)?;
+    let tenant = path_id(&tenant)?;
     page(&state, session, &params, tenant, |user| user.role == Role::Administrator, user_json).await
 }
 
@@ -108,7 +108,7 @@ async fn list_of_customer(
     PathOf(customer): PathOf<String>,
     params: Params,
 ) -> Answer {
-    let customer = state.hub.customer(session.caller(), parse_id(&customer)?)?.id;
+    let customer = state.hub.customer(session.caller(), path_id(&customer)?)?.id;
     let tenant = session.caller().tenant();
     page(&state, session, &params, tenant, move |user| user.customer == Some(customer), user_json).await
 }
@@ -163,7 +163,7 @@ async fn set_enabled(
     // ThingsBoard's default is true.
     let absent = params.text("userCredentialsEnabled").is_none();
     let enabled = absent || params.flag("userCredentialsEnabled")?;
-    let (hub, id) = (Arc::clone(&state.hub), parse_id(&id)?);
+    let (hub, id) = (Arc::clone(&state.hub), path_id(&id)?);
     state.changes.run(move || hub.set_user_enabled(session.caller(), id, enabled)).await??;
     Ok(())
 }
@@ -175,7 +175,7 @@ async fn activation_link(
     PathOf(id): PathOf<String>,
     headers: HeaderMap,
 ) -> Answer {
-    let (hub, id) = (Arc::clone(&state.hub), parse_id(&id)?);
+    let (hub, id) = (Arc::clone(&state.hub), path_id(&id)?);
     let activation = state.changes.run(move || hub.user_activation(session.caller(), id)).await??;
     Ok(link(&headers, &activation.token).into_response())
 }
@@ -187,7 +187,7 @@ async fn activation_link_info(
     PathOf(id): PathOf<String>,
     headers: HeaderMap,
 ) -> Answer {
-    let (hub, id) = (Arc::clone(&state.hub), parse_id(&id)?);
+    let (hub, id) = (Arc::clone(&state.hub), path_id(&id)?);
     let activation = state.changes.run(move || hub.user_activation(session.caller(), id)).await??;
     let left_ms = activation.expires_at.millis() - hub::clock::system_now().millis();
     let value = link(&headers, &activation.token);

@@ -16,7 +16,7 @@ use crate::error::ApiError;
 use crate::http::limits::RPC_PAGE_MAX;
 use crate::http::shapes::entities::PageJson;
 use crate::http::tools::json::{Json, entity};
-use crate::http::tools::request::{Params, PathOf, parse_id};
+use crate::http::tools::request::{Params, PathOf, path_id};
 use crate::http::tools::session::Session;
 use crate::http::tools::state::HttpState;
 
@@ -40,7 +40,7 @@ pub(crate) async fn list(
     params: Params,
 ) -> Result<Response, ApiError> {
     let request = parse(&params)?;
-    let device = session.device(&state.hub, parse_id(&id)?)?;
+    let device = session.device(&state.hub, path_id(&id)?)?;
     let hub = Arc::clone(&state.hub);
     let list = move || {
         let found = hub.stored_calls_of(session.caller(), device.id, request);
