@@ -98,9 +98,10 @@ def test_connections_end_when_their_key_expires(one):
                 busy.execute("SELECT count(*) FROM generate_series(1, 100000) a, generate_series(1, 1000) b")
         with pytest.raises(psycopg.OperationalError, match="key has expired|server closed"):
             idle.execute("SELECT 1")
-        with pytest.raises(websocket.WebSocketConnectionClosedException):
-            while live.recv():
-                pass
+        # An empty text is a close frame.
+        while live.recv():
+            pass
+        live.close()
 
 
 def test_a_key_expires(one):

@@ -74,7 +74,7 @@ def until_bridged(ours, theirs):
     """Returns when a message of one side reaches the other, both ways."""
     for sender, receiver, name in ((ours, theirs, "to"), (theirs, ours, "from")):
         for n in range(100):
-            sender.client.publish("shared/probe", f"{name}{n}", 0)
+            sender.publish("shared/probe", f"{name}{n}", 0)
             time.sleep(0.1)
             if any(message.payload.decode().startswith(name) for message in list(receiver.messages.queue)):
                 break
