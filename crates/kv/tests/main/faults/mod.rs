@@ -41,20 +41,22 @@ const KINDS: [Kind; 9] = [
 /// Many small files: flushes, merges and deletions of files.
 const SMALL: Shape = Shape { batches: 300, value_bytes: 500, memtable_bytes: 32 << 10 };
 /// The time that the usual run takes for all kinds together.
-const SMALL_TIME: Duration = Duration::from_secs(40);
+const SMALL_TIME: Duration = Duration::from_secs(27);
 
 /// More than a journal file, which has 64 million bytes.
-const LARGE: Shape = Shape { batches: 330, value_bytes: 64 << 10, memtable_bytes: 4 << 20 };
-/// Faults begin before this batch: the one before the journal file is full.
-const LARGE_BEGIN: u64 = 300;
-const LARGE_TIME: Duration = Duration::from_secs(30);
+const LARGE: Shape = Shape { batches: 62, value_bytes: 400 << 10, memtable_bytes: 2 << 20 };
+/// Faults begin before this batch: shortly before the journal file is full.
+const LARGE_BEGIN: u64 = 48;
+const LARGE_TIME: Duration = Duration::from_secs(12);
+/// Which kinds of faults: a lack, and failures.
+const LARGE_KINDS: [Kind; 3] = [KINDS[0], KINDS[7], KINDS[8]];
 
 #[test]
 fn each_operation_fails_once_and_the_store_goes_on() {
     let Some(layer) = Layer::of_this_process() else {
         return run_under_layer("faults::each_operation_fails_once_and_the_store_goes_on");
     };
-    run_kinds(&layer, &SMALL, 0, SMALL_TIME);
+    run_kinds(&layer, &SMALL, 0, &KINDS, SMALL_TIME);
 }
 
 #[test]
@@ -62,25 +64,25 @@ fn a_fault_while_the_journal_changes_its_file_passes() {
     let Some(layer) = Layer::of_this_process() else {
         return run_under_layer("faults::a_fault_while_the_journal_changes_its_file_passes");
     };
-    run_kinds(&layer, &LARGE, LARGE_BEGIN, LARGE_TIME);
+    run_kinds(&layer, &LARGE, LARGE_BEGIN, &LARGE_KINDS, LARGE_TIME);
 }
 
-fn run_kinds(layer: &Layer, shape: &Shape, begin: u64, time: Duration) {
+fn run_kinds(layer: &Layer, shape: &Shape, begin: u64, kinds: &[Kind], time: Duration) {
     let all = std::env::var("TACHO_TEST_KV_FAULTS").is_ok_and(|mode| mode == "all");
     let seed = std::env::var("TACHO_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed = seed.unwrap_or_else(|| std::time::UNIX_EPOCH.elapsed().unwrap().as_secs());
     println!("seed {seed}");
     let mut random = seed;
-    for kind in KINDS {
-        let counted = case(layer, shape, begin, &kind, None);
+    for kind in kinds {
+        let counted = case(layer, shape, begin, kind, None);
         let (began, mut cases) = (Instant::now(), 0);
         for step in 1..=counted {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let number = if all { step } else { 1 + (random >> 33) as i64 % counted };
-            if !all && began.elapsed() > time / KINDS.len() as u32 {
+            if !all && began.elapsed() > time / kinds.len() as u32 {
                 break;
             }
-            case(layer, shape, begin, &kind, Some(number));
+            case(layer, shape, begin, kind, Some(number));
             cases += 1;
         }
         println!("{kind:?}: {cases} of {counted} operations");
@@ -106,6 +108,9 @@ fn case(layer: &Layer, shape: &Shape, begin: u64, kind: &Kind, number: Option<i6
         }
     });
     let (counted, hit) = (layer.counted(), layer.hit_operation());
+    if begin > 0 && number.is_none() {
+        assert!(!directory.path().join("0.jnl").exists(), "the journal has begun another file, and the first one has gone");
+    }
     layer.disarm();
     let name = format!("{kind:?} at {number:?} (operation kind {hit})");
     check(&outcome, &store, kind, &name);
@@ -122,7 +127,13 @@ fn check(outcome: &Outcome, store: &kv::EngineStore, kind: &Kind, name: &str) {
             outcome.check(store, name);
             let mut batch = WriteBatch::new();
             batch.delete(Space::new("first"), "never there");
-            store.commit(&batch).unwrap_or_else(|error| panic!("{name}: {error}"));
+            let began = Instant::now();
+            // It may be behind with its files.
+            while let Err(error) = store.commit(&batch) {
+                let is_busy = matches!(error, KvError::Busy { .. });
+                assert!(is_busy && began.elapsed() < Duration::from_secs(20), "{name}: {error}");
+                std::thread::sleep(Duration::from_millis(5));
+            }
             store.close().unwrap_or_else(|error| panic!("{name}: {error}"));
         }
     }
@@ -139,7 +150,7 @@ fn a_commit_does_not_sleep_while_files_are_slow() {
 }
 
 fn write_while_files_are_slow(layer: &Layer) {
-    let shape = Shape { batches: 2_000, value_bytes: 500, memtable_bytes: 64 << 10 };
+    let shape = Shape { batches: 600, value_bytes: 500, memtable_bytes: 64 << 10 };
     let late = Fault { effect: Effect::Late(20), operations: WRITE | SYNC, from: 1, to: i64::MAX };
     std::thread::sleep(Duration::from_millis(1));
     assert_eq!(layer.sleeps(), 1, "the layer counts sleeps");
@@ -155,7 +166,7 @@ fn write_while_files_are_slow(layer: &Layer) {
     let hit = layer.hit();
     layer.disarm();
     assert_eq!(layer.sleeps(), before, "a commit has slept");
-    assert!(hit > 50 && outcome.refused > 10, "{hit} operations were late, {} batches refused", outcome.refused);
+    assert!(hit > 20 && outcome.refused > 5, "{hit} operations were late, {} batches refused", outcome.refused);
     outcome.check(&store, "slow files");
 }
 

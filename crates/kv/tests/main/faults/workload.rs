@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,9 @@ const SPACES: [Space; 3] = [Space::new("first"), Space::new("second"), Space::ne
 
 /// The key of the number of the last batch.
 const LAST: &[u8] = b"last";
+
+/// More than the largest value.
+const RANDOM_BYTES: usize = 1 << 20;
 
 /// The longest wait for the end of a fault.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -59,7 +62,7 @@ pub(super) fn open(directory: &Path, shape: &Shape) -> Result<EngineStore, KvErr
 pub(super) fn write(store: &EngineStore, shape: &Shape, mut before: impl FnMut(u64)) -> Outcome {
     store.watch(Arc::new(Wake(std::thread::current())));
     let mut outcome = Outcome { committed: Vec::new(), refused: 0, durable: 0, sealed: None };
-    let mut random = fastrand(shape.batches);
+    let mut random = numbers(shape.batches);
     for number in 0..shape.batches {
         before(number);
         let began = Instant::now();
@@ -101,8 +104,7 @@ pub(super) fn write(store: &EngineStore, shape: &Shape, mut before: impl FnMut(u
 fn batch(number: u64, attempt: u64, shape: &Shape, random: &mut impl FnMut() -> u64) -> WriteBatch {
     let mut batch = WriteBatch::new();
     for space in SPACES {
-        let value: Vec<u8> = (0..shape.value_bytes.div_ceil(8)).flat_map(|_| random().to_le_bytes()).collect();
-        batch.put(space, format!("key {:03}", random() % 200), value);
+        batch.put(space, format!("key {:03}", random() % 200), value(shape.value_bytes, random()));
     }
     if number % 7 == 3 {
         let from = random() % 190;
@@ -116,8 +118,20 @@ fn batch(number: u64, attempt: u64, shape: &Shape, random: &mut impl FnMut() -> 
     batch
 }
 
+/// A value that cannot be compressed: a part of the same random bytes, with a number of its own.
+fn value(bytes: usize, number: u64) -> Vec<u8> {
+    static RANDOM: LazyLock<Vec<u8>> = LazyLock::new(|| {
+        let mut random = numbers(1);
+        (0..RANDOM_BYTES / 8).flat_map(|_| random().to_le_bytes()).collect()
+    });
+    let begin = number as usize % (RANDOM_BYTES - bytes);
+    let mut value = RANDOM[begin..begin + bytes].to_vec();
+    value[..8].copy_from_slice(&number.to_le_bytes());
+    value
+}
+
 /// The numbers of xorshift.
-fn fastrand(seed: u64) -> impl FnMut() -> u64 {
+fn numbers(seed: u64) -> impl FnMut() -> u64 {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     move || {
         state ^= state << 13;
