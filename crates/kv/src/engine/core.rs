@@ -49,7 +49,9 @@ impl Core {
         match (&state.sealed, &state.suspended) {
             (Some(cause), _) => Err(KvError::Sealed { cause: cause.clone() }),
             (None, Some(suspension)) => Err(suspension.busy()),
-            (None, None) => Err(KvError::Busy { reason: "the key-value store is being opened again".to_owned() }),
+            (None, None) => {
+                Err(KvError::Busy { reason: "the key-value store is being opened again".to_owned() })
+            }
         }
     }
 

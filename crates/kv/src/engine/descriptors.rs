@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use model::resource_errors::is_transient;
+use model::resource_errors::{is_out_of_descriptors, is_transient};
 
 use super::core::Core;
 
@@ -64,9 +64,12 @@ pub(super) fn retry_without_descriptors(
         }
         if !waits {
             waits = true;
-            store.set_lack(Some(format!(
-                "no file descriptors or memory are left: {error}; writing goes on when connections close, or raise LimitNOFILE"
-            )));
+            store.set_lack(Some(match is_out_of_descriptors(&error) {
+                true => format!(
+                    "no file descriptors are left: {error}; writing goes on when connections close, or raise LimitNOFILE"
+                ),
+                false => format!("cannot open the journal: {error}; writing goes on when this has passed"),
+            }));
         }
         store.pause();
     }

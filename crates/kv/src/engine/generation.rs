@@ -145,7 +145,8 @@ impl Generation {
         // fjall keeps the options of a keyspace in its files. The store decides itself when it writes a space to a file
         // (`flush_full_spaces`), so fjall is given no limit: beyond it each commit would queue a message for fjall's thread, and a full
         // queue stops that thread for ever.
-        let options = || KeyspaceCreateOptions::default().max_memtable_size(u64::MAX).manual_journal_persist(true);
+        let options =
+            || KeyspaceCreateOptions::default().max_memtable_size(u64::MAX).manual_journal_persist(true);
         let keyspace = self.database.keyspace(space.name(), options);
         let keyspace = keyspace.map_err(|error| Failure::of(&self.directory, "open a space of", error))?;
         self.spaces.write().insert(space, keyspace.clone());

@@ -110,7 +110,8 @@ impl EngineStore {
             let _guard = model::PanicEndsProcess::begin();
             run(&core);
         });
-        let thread = thread.map_err(|error| KvError::io("start a thread for", &self.core.directory, error))?;
+        let thread =
+            thread.map_err(|error| KvError::io("start a thread for", &self.core.directory, error))?;
         self.threads.lock().push(thread);
         Ok(())
     }
@@ -152,7 +153,8 @@ impl KeyValueStore for EngineStore {
         let _order = core.order.lock();
         core.check_writable(batch)?;
         let generation = core.generation()?;
-        let changes = resolve::resolve(&generation, &core.directory, batch).map_err(|error| core.refused(error))?;
+        let changes =
+            resolve::resolve(&generation, &core.directory, batch).map_err(|error| core.refused(error))?;
         if let Some(reason) = generation.backlog(resolve::spaces_of(&changes)) {
             return Err(core.refused(KvError::Busy { reason }));
         }

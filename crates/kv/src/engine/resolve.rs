@@ -56,7 +56,10 @@ pub(super) fn resolve(
 
 /// Bytes of changes, in the measure of [`WriteBatch::bytes`]: a deleted range is its keys.
 pub(super) fn bytes_of(changes: &[Change]) -> usize {
-    changes.iter().map(|(_, key, value)| OPERATION_BYTES + key.len() + value.as_ref().map_or(0, Value::len)).sum()
+    changes
+        .iter()
+        .map(|(_, key, value)| OPERATION_BYTES + key.len() + value.as_ref().map_or(0, Value::len))
+        .sum()
 }
 
 /// The spaces of changes that are in the order of their spaces.

@@ -84,8 +84,9 @@ impl Suspension {
 
     pub(super) fn of_background(directory: &Path) -> Self {
         let directory = directory.display();
-        let reason =
-            format!("a write of memory to files or a merge has failed in {directory}; the database is opened again");
+        let reason = format!(
+            "a write of memory to files or a merge has failed in {directory}; the database is opened again"
+        );
         Self { reason, is_lack: false }
     }
 

@@ -53,8 +53,7 @@ impl ProgressWatcher for Wake {
 }
 
 pub(super) fn open(directory: &Path, shape: &Shape) -> Result<EngineStore, KvError> {
-    let options =
-        EngineOptions { memtable_bytes: shape.memtable_bytes, ..EngineOptions::default() };
+    let options = EngineOptions { memtable_bytes: shape.memtable_bytes, ..EngineOptions::default() };
     EngineStore::open(directory, &options)
 }
 
@@ -119,7 +118,7 @@ fn batch(number: u64, attempt: u64, shape: &Shape, random: &mut impl FnMut() -> 
 }
 
 /// A value that cannot be compressed: a part of the same random bytes, with a number of its own.
-fn value(bytes: usize, number: u64) -> Vec<u8> {
+pub(super) fn value(bytes: usize, number: u64) -> Vec<u8> {
     static RANDOM: LazyLock<Vec<u8>> = LazyLock::new(|| {
         let mut random = numbers(1);
         (0..RANDOM_BYTES / 8).flat_map(|_| random().to_le_bytes()).collect()
@@ -167,7 +166,10 @@ impl Outcome {
         let all = self.committed.len() as u64;
         assert!(last >= self.durable, "{when}: {} batches were durable, {last} are there", self.durable);
         assert!(last <= all, "{when}: {all} batches were committed, {last} are there");
-        assert!(self.sealed.is_some() || last == all, "{when}: {all} batches were committed, {last} are there");
+        assert!(
+            self.sealed.is_some() || last == all,
+            "{when}: {all} batches were committed, {last} are there"
+        );
         let expected = self.content_after(last as usize);
         assert!(content == expected, "{when}: {}", difference(&content, &expected));
     }
@@ -180,14 +182,28 @@ fn difference(content: &Content, expected: &Content) -> String {
     format!("too many: {extra:?}; missing: {missing:?}; or values differ")
 }
 
+/// All records. A fault in the background can end the read, which then begins again.
 fn content_of(store: &EngineStore) -> Content {
-    let snapshot = store.snapshot().unwrap();
+    let began = Instant::now();
+    loop {
+        match read(store) {
+            Ok(content) => return content,
+            Err(KvError::Busy { .. }) if began.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            Err(error) => panic!("cannot read all records: {error}"),
+        }
+    }
+}
+
+fn read(store: &EngineStore) -> Result<Content, KvError> {
+    let snapshot = store.snapshot()?;
     let mut content = Content::new();
     for space in snapshot.spaces() {
-        for record in snapshot.scan(space, &KeyRange::all(), Direction::Ascending).unwrap() {
-            let (key, value) = record.unwrap();
+        for record in snapshot.scan(space, &KeyRange::all(), Direction::Ascending)? {
+            let (key, value) = record?;
             content.insert((space, key.to_vec()), value.to_vec());
         }
     }
-    content
+    Ok(content)
 }
