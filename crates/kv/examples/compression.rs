@@ -2,7 +2,7 @@
 //! `docs/adr`).
 //!
 //! ```text
-//! cargo run --release --package kv --example compression -- /tmp/compression
+//! cargo run --package kv --example compression -- /tmp/compression
 //! for block in 4 16; do for level in 1 3; do zstd -b$level -B${block}K /tmp/compression/attributes.records; done; done
 //! ```
 //!

@@ -115,8 +115,14 @@ impl Layer {
 
 /// Runs one test of this program in a process under the layer.
 pub(super) fn run_under_layer(test: &str) {
-    let directory = tempfile::tempdir().unwrap();
-    let (library, control) = (directory.path().join("faults.so"), directory.path().join("control"));
+    let files = tempfile::tempdir().unwrap();
+    let status = command_under_layer(files.path(), test).status().unwrap();
+    assert!(status.success(), "the process under the layer failed: {status}");
+}
+
+/// A command that runs one test of this program under the layer, whose files are in a directory.
+pub(super) fn command_under_layer(files: &Path, test: &str) -> Command {
+    let (library, control) = (files.join("faults.so"), files.join("control"));
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/main/faults/faults.c");
     let built = Command::new("cc")
         .args(["-shared", "-fPIC", "-O1", "-o"])
@@ -126,11 +132,7 @@ pub(super) fn run_under_layer(test: &str) {
         .expect("the layer needs a C compiler");
     assert!(built.success(), "the layer could not be built");
     File::create(&control).unwrap().set_len(4096).unwrap();
-    let status = Command::new(std::env::current_exe().unwrap())
-        .args([test, "--exact", "--nocapture"])
-        .env("LD_PRELOAD", &library)
-        .env(CONTROL, &control)
-        .status()
-        .unwrap();
-    assert!(status.success(), "the process under the layer failed: {status}");
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args([test, "--exact", "--nocapture"]).env("LD_PRELOAD", &library).env(CONTROL, &control);
+    command
 }

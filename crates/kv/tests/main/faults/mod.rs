@@ -3,6 +3,7 @@
 //! The usual run takes a sample of the operations; its seed is printed. `TACHO_TEST_KV_FAULTS=all` takes every operation,
 //! `TACHO_TEST_SEED=n` repeats a sample.
 
+mod kill;
 mod layer;
 mod workload;
 
