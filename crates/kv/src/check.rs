@@ -42,6 +42,8 @@ pub(crate) fn check(
         for record in snapshot.scan(space, &KeyRange::all(), Direction::Ascending)? {
             let (key, value) = match record {
                 Ok(record) => record,
+                // The scan was ended; the records are not damaged.
+                Err(error @ KvError::Busy { .. }) => return Err(error),
                 Err(error) => {
                     report.damage.push(format!("space {space}, after {records} records: {error}"));
                     break;

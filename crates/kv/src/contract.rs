@@ -13,12 +13,14 @@ pub trait KeyValueStore: Send + Sync + 'static {
     /// The value of a key; `None` if there is no such key. A space that was never written has no keys.
     ///
     /// # Errors
-    /// [`KvError::Io`], [`KvError::Corrupt`], [`KvError::Closed`].
+    /// [`KvError::Io`], [`KvError::Corrupt`], [`KvError::Closed`]. [`KvError::Busy`] during a lack of descriptors or memory, and for some
+    /// moments after a lack of any resource.
     fn get(&self, space: Space, key: &[u8]) -> Result<Option<Value>, KvError>;
 
     /// The keys of a range with their values, as they are now: later batches do not change a scan.
     ///
-    /// A scan holds old versions of values on disk and in memory, so it should not be kept for long.
+    /// A scan holds old versions of values on disk and in memory, so it should not be kept for long. A store that recovers from a
+    /// lack of space, descriptors or memory ends it with [`KvError::Busy`]: begin it again.
     ///
     /// # Errors
     /// The errors of [`get`](Self::get), also from the scan.
@@ -31,8 +33,8 @@ pub trait KeyValueStore: Send + Sync + 'static {
     ///
     /// The batch can be read at once. It is durable when [`Progress::durable`] is at or past the sequence; the caller must
     /// not acknowledge it earlier. A batch that is not durable yet is lost as a whole or not at all, and never without the
-    /// later ones. A batch without operations is durable when all earlier ones are. [`KvError::Busy`] is backpressure: the
-    /// store takes the same batch later, and calls the watchers when it has room.
+    /// later ones. A batch without operations is durable when all earlier ones are. [`KvError::Busy`] is backpressure, also for a
+    /// lack of space, descriptors or memory: the store takes the same batch later, and calls the watchers when it has room.
     ///
     /// # Errors
     /// The errors of [`WriteBatch::check`], [`KvError::OverLimit`] beyond [`crate::limits::RANGE_KEYS_MAX`] and [`crate::limits::SPACES_MAX`],

@@ -2,14 +2,15 @@
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
 
 use crate::limits::{KEY_BYTES_MAX, SPACE_NAME_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::{
-    Direction, Key, KeyRange, KeyValueStore, KvError, Progress, ProgressWatcher, Snapshot, Space, Value,
-    WriteBatch,
+    Direction, Key, KeyRange, KeyValueStore, KvError, Progress, ProgressWatcher, Sequence, Snapshot, Space,
+    Value, WriteBatch,
 };
 
 /// The first bytes of a dump.
@@ -27,6 +28,10 @@ const BODY_FIXED_BYTES: usize = 1 + 1 + 2;
 
 /// The largest body that an import reads into memory.
 const BODY_BYTES_MAX: usize = BODY_FIXED_BYTES + SPACE_NAME_BYTES_MAX + KEY_BYTES_MAX + VALUE_BYTES_MAX;
+
+/// The longest time that an import waits for a busy store, and the pause between its attempts if nobody wakes it.
+const BUSY_MAX: Duration = Duration::from_secs(60);
+const BUSY_PAUSE: Duration = Duration::from_millis(100);
 
 /// An import commits a batch at this size.
 const IMPORT_BATCH_BYTES: usize = 4 << 20;
@@ -135,7 +140,7 @@ struct Waiter {
 
 impl Waiter {
     fn commit(&self, store: &dyn KeyValueStore, batch: &WriteBatch) -> Result<(), KvError> {
-        let sequence = store.commit(batch)?;
+        let sequence = self.commit_when_there_is_room(store, batch)?;
         let mut progress = self.progress.lock();
         // The store may have made progress before the watcher was added.
         *progress = store.progress();
@@ -146,6 +151,25 @@ impl Waiter {
                 Err(KvError::Sealed { cause })
             }
             false => Ok(()),
+        }
+    }
+}
+
+impl Waiter {
+    /// A store is busy for some moments while it is behind with its files, and for longer while the disk is full.
+    fn commit_when_there_is_room(
+        &self,
+        store: &dyn KeyValueStore,
+        batch: &WriteBatch,
+    ) -> Result<Sequence, KvError> {
+        let began = Instant::now();
+        loop {
+            match store.commit(batch) {
+                Err(KvError::Busy { .. }) if began.elapsed() < BUSY_MAX => {
+                    self.changed.wait_for(&mut self.progress.lock(), BUSY_PAUSE);
+                }
+                outcome => return outcome,
+            }
         }
     }
 }

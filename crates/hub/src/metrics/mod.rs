@@ -422,6 +422,7 @@ struct KeyGauges {
     undurable_bytes: Gauge,
     commits: Gauge,
     syncs: Gauge,
+    busy: Gauge,
     sealed: Gauge,
 }
 
@@ -432,6 +433,7 @@ impl KeyGauges {
             ("kv_undurable_bytes", "Bytes of batches that are not durable yet", &self.undurable_bytes),
             ("kv_commits", "Batches that the engine took since the start", &self.commits),
             ("kv_syncs", "Syncs of the engine since the start", &self.syncs),
+            ("kv_busy", "1 when writes to the engine have to wait", &self.busy),
             ("kv_sealed", "1 when the engine refuses writes since a write failed", &self.sealed),
         ] {
             registry.register(name, help, gauge.clone());
@@ -446,6 +448,7 @@ impl KeyGauges {
         put(&self.undurable_bytes, status.undurable_bytes);
         put(&self.commits, status.commits);
         put(&self.syncs, status.syncs);
+        put(&self.busy, u64::from(status.busy.is_some()));
         put(&self.sealed, u64::from(status.sealed.is_some()));
     }
 }

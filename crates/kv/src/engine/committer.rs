@@ -1,36 +1,57 @@
 //! The committer: the one thread that makes batches durable. One sync covers all batches that came during the last one.
+//! It also opens the database again after a lack of a resource.
 
 use super::core::Core;
 use super::descriptors::retry_without_descriptors;
+use super::failure::Failure;
 use super::journal::JournalFiles;
-use crate::KvError;
+use super::recovery::Recovery;
+use crate::{KvError, Sequence};
+
+/// What the committer does next.
+enum Work {
+    /// Make the batches up to this one durable.
+    Sync(Sequence),
+    /// Open the database again.
+    Recover,
+}
 
 /// Runs until the store is closed or sealed. Before it ends it makes all batches durable.
 pub(super) fn run(core: &Core, mut journal: JournalFiles) {
-    while let Some((sequence, bytes)) = next(core) {
-        if let Err(error) = sync(core, &mut journal) {
-            core.seal(&error);
-            return;
+    let mut recovery = Recovery::default();
+    while let Some(work) = next(core) {
+        match work {
+            Work::Sync(sequence) => match sync(core, &mut journal) {
+                Ok(()) => {
+                    core.state.lock().synced(sequence);
+                    core.notify_watchers();
+                    core.end_refusal();
+                }
+                Err(failure) => drop(core.failed(failure)),
+            },
+            Work::Recover => {
+                if let Err(error) = recovery.recover(core, &mut journal) {
+                    core.seal(&error);
+                }
+            }
         }
-        let mut state = core.state.lock();
-        state.progress.durable = sequence;
-        state.undurable_bytes -= bytes;
-        state.syncs += 1;
-        state.is_busy = false;
-        drop(state);
-        core.notify_watchers();
     }
 }
 
-/// Waits for batches that are not durable. Returns the last of them and the bytes of all; `None` when the store has closed.
-fn next(core: &Core) -> Option<(u64, usize)> {
+/// Waits for work; `None` when the store has closed or is sealed.
+fn next(core: &Core) -> Option<Work> {
     let mut state = core.state.lock();
     loop {
         if state.sealed.is_some() {
             return None;
         }
-        if state.progress.durable < state.progress.committed {
-            return Some((state.progress.committed, state.undurable_bytes));
+        let is_undurable = state.progress.durable < state.progress.committed;
+        if state.suspended.is_some() {
+            // A store that closes and has nothing to lose need not wait for room.
+            return (is_undurable || !state.closed).then_some(Work::Recover);
+        }
+        if is_undurable {
+            return Some(Work::Sync(state.progress.committed));
         }
         if state.closed {
             return None;
@@ -39,12 +60,12 @@ fn next(core: &Core) -> Option<(u64, usize)> {
     }
 }
 
-fn sync(core: &Core, journal: &mut JournalFiles) -> Result<(), KvError> {
+fn sync(core: &Core, journal: &mut JournalFiles) -> Result<(), Failure> {
     // Under the lock of the journal only a write to the system. The sync continues without it, so commits do not wait for the disk.
-    let persist = core.database.persist(fjall::PersistMode::Buffer);
-    persist.map_err(|error| core.failure("write the journal of", error))?;
+    core.generation().map_err(Failure::Lasting)?.write_journal()?;
     // Nothing is lost while a new file cannot be opened: the batches wait, and the store is busy when there are too many.
     retry_without_descriptors(core, || journal.follow())
         .and_then(|()| journal.sync())
-        .map_err(|error| KvError::io("sync the journal of", &core.directory, error))
+        // Also a lack of space: after a failed sync nothing is known of what is on the disk.
+        .map_err(|error| Failure::Lasting(KvError::io("sync the journal of", &core.directory, error)))
 }

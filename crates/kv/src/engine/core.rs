@@ -1,74 +1,142 @@
-//! What the store and its committer share.
+//! What the store and its threads share.
 
-use std::collections::BTreeMap;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use fjall::{Database, Keyspace, KeyspaceCreateOptions};
 use parking_lot::{Condvar, Mutex, RwLock};
 
+use super::failure::Failure;
+use super::generation::Generation;
+use super::options::EngineOptions;
+use super::readers::Readers;
+use super::room::Room;
+use super::state::{State, Suspension};
+use crate::limits::UNDURABLE_BYTES_MAX;
 use crate::memory::check_undurable;
-use crate::{KvError, Progress, ProgressWatcher, Space, WriteBatch};
+use crate::{KvError, ProgressWatcher, WriteBatch};
 
-/// What the store and its committer share.
+/// What the store and its threads share. Locks are taken in this order: `order`, `generation`, `state`.
 pub(super) struct Core {
-    pub(super) database: Database,
     pub(super) directory: PathBuf,
-    pub(super) memtable_bytes: u64,
-    /// The spaces that were ever written.
-    pub(super) spaces: RwLock<BTreeMap<Space, Keyspace>>,
+    pub(super) options: EngineOptions,
+    /// Opened before the database, so that the system tells on it of all writes that were lost since.
+    pub(super) directory_file: File,
+    /// `None` while the database is opened again.
+    pub(super) generation: RwLock<Option<Arc<Generation>>>,
+    pub(super) readers: Arc<Readers>,
+    pub(super) room: Room,
     /// Orders the commits.
     pub(super) order: Mutex<()>,
     pub(super) state: Mutex<State>,
     /// The committer waits for batches.
     pub(super) work: Condvar,
+    /// The keeper waits for full spaces, and for the end of a lack of room.
+    pub(super) chores: Condvar,
     pub(super) watchers: Mutex<Vec<Arc<dyn ProgressWatcher>>>,
 }
 
-#[derive(Debug, Default)]
-pub(super) struct State {
-    pub(super) progress: Progress,
-    pub(super) undurable_bytes: usize,
-    pub(super) syncs: u64,
-    pub(super) sealed: Option<String>,
-    /// A commit was refused since the last sync: the watchers hear of the room after the next one.
-    pub(super) is_busy: bool,
-    /// Why the committer waits for file descriptors; `None` when it does not.
-    pub(super) lack: Option<String>,
-    pub(super) closed: bool,
-}
-
 impl Core {
+    /// The database.
+    ///
+    /// # Errors
+    /// [`KvError::Closed`]; [`KvError::Busy`] while it is opened again, [`KvError::Sealed`] if that failed.
+    pub(super) fn generation(&self) -> Result<Arc<Generation>, KvError> {
+        if let Some(generation) = &*self.generation.read() {
+            return Ok(Arc::clone(generation));
+        }
+        let state = self.state.lock();
+        match (&state.sealed, &state.suspended) {
+            (Some(cause), _) => Err(KvError::Sealed { cause: cause.clone() }),
+            (None, Some(suspension)) => Err(suspension.busy()),
+            (None, None) => {
+                Err(KvError::Busy { reason: "the key-value store is being opened again".to_owned() })
+            }
+        }
+    }
+
     pub(super) fn check_open(&self) -> Result<(), KvError> {
         if self.state.lock().closed { Err(KvError::Closed) } else { Ok(()) }
     }
 
+    /// Refuses a batch that cannot be written now.
     pub(super) fn check_writable(&self, batch: &WriteBatch) -> Result<(), KvError> {
+        let undurable_bytes = {
+            let state = self.state.lock();
+            if state.closed {
+                return Err(KvError::Closed);
+            }
+            if let Some(cause) = &state.sealed {
+                return Err(KvError::Sealed { cause: cause.clone() });
+            }
+            if let Some(suspension) = &state.suspended {
+                return Err(suspension.busy());
+            }
+            state.undurable_bytes
+        };
+        check_undurable(undurable_bytes, batch.bytes()).map_err(|busy| self.refused(busy))?;
+        match self.room.lack_for(batch.bytes() as u64) {
+            Some(reason) => Err(self.refused(KvError::Busy { reason })),
+            None => Ok(()),
+        }
+    }
+
+    /// Notes that a batch was refused, so that the watchers hear when there is room.
+    pub(super) fn refused(&self, error: KvError) -> KvError {
+        if let KvError::Busy { reason } = &error {
+            self.state.lock().busy = Some(reason.clone());
+            self.chores.notify_one();
+        }
+        error
+    }
+
+    /// Ends the refusal of batches if there is room.
+    pub(super) fn end_refusal(&self) {
+        if self.state.lock().busy.is_none() {
+            return;
+        }
+        // While the database is opened again, the end of that tells the watchers.
+        let Ok(generation) = self.generation() else { return };
+        let reason = self.room.lack_for(0).or_else(|| generation.backlog_of_all());
         let mut state = self.state.lock();
-        if state.closed {
-            return Err(KvError::Closed);
+        match reason {
+            Some(reason) => state.busy = Some(reason),
+            None if state.undurable_bytes <= UNDURABLE_BYTES_MAX / 2 => {
+                state.busy = None;
+                drop(state);
+                self.notify_watchers();
+            }
+            // The committer looks again after the next sync.
+            None => {}
         }
+    }
+
+    /// Acts on a failed write: the database is opened again later, or the store refuses all later batches. Returns the error for the
+    /// caller.
+    pub(super) fn failed(&self, failure: Failure) -> KvError {
+        match failure {
+            Failure::Lack(error) => self.suspend(Suspension::of_lack(&error)),
+            Failure::Background => self.suspend(Suspension::of_background(&self.directory)),
+            Failure::Lasting(error) => {
+                self.seal(&error);
+                error
+            }
+        }
+    }
+
+    fn suspend(&self, suspension: Suspension) -> KvError {
+        let mut state = self.state.lock();
         if let Some(cause) = &state.sealed {
-            return Err(KvError::Sealed { cause: cause.clone() });
+            return KvError::Sealed { cause: cause.clone() };
         }
-        let checked = check_undurable(state.undurable_bytes, batch.bytes());
-        state.is_busy |= checked.is_err();
-        checked
-    }
-
-    /// The keyspace of a space; makes it if there is none.
-    pub(super) fn keyspace(&self, space: Space) -> Result<Keyspace, KvError> {
-        if let Some(keyspace) = self.spaces.read().get(&space) {
-            return Ok(keyspace.clone());
+        let busy = suspension.busy();
+        if state.suspended.is_none() {
+            tracing::warn!(reason = suspension.reason, "the key-value store accepts no writes for some time");
+            state.suspended = Some(suspension);
         }
-        let keyspace = open_keyspace(&self.database, space.name(), self.memtable_bytes, &self.directory)?;
-        self.spaces.write().insert(space, keyspace.clone());
-        Ok(keyspace)
-    }
-
-    pub(super) fn failure(&self, verb: &'static str, error: fjall::Error) -> KvError {
-        failure(&self.directory, verb, error)
+        drop(state);
+        self.work.notify_all();
+        busy
     }
 
     /// Refuses all later batches.
@@ -80,6 +148,8 @@ impl Core {
             state.progress.sealed = true;
         }
         drop(state);
+        self.work.notify_all();
+        self.chores.notify_all();
         self.notify_watchers();
     }
 
@@ -87,29 +157,5 @@ impl Core {
         let progress = self.state.lock().progress;
         let watchers = self.watchers.lock().clone();
         watchers.iter().for_each(|watcher| watcher.progress(progress));
-    }
-}
-
-pub(super) fn open_keyspace(
-    database: &Database,
-    name: &str,
-    memtable_bytes: u64,
-    directory: &Path,
-) -> Result<Keyspace, KvError> {
-    let options =
-        || KeyspaceCreateOptions::default().max_memtable_size(memtable_bytes).manual_journal_persist(true);
-    database.keyspace(name, options).map_err(|error| failure(directory, "open a space of", error))
-}
-
-pub(super) fn failure(directory: &Path, verb: &'static str, error: fjall::Error) -> KvError {
-    match error {
-        fjall::Error::Locked => KvError::InUse { path: directory.to_owned() },
-        fjall::Error::Io(error) | fjall::Error::Storage(fjall::LsmError::Io(error)) => {
-            KvError::io(verb, directory, error)
-        }
-        fjall::Error::Poisoned => {
-            KvError::io(verb, directory, io::Error::other("an earlier write has failed"))
-        }
-        error => KvError::Corrupt { path: directory.to_owned(), reason: error.to_string() },
     }
 }

@@ -1,9 +1,9 @@
-//! A lack of file descriptors: the committer waits for it to end.
+//! A lack of file descriptors or memory while a file is opened: the committer waits for it to end.
 
 use std::io;
 use std::time::Duration;
 
-use model::resource_errors::is_out_of_descriptors;
+use model::resource_errors::{is_out_of_descriptors, is_transient};
 
 use super::core::Core;
 
@@ -40,7 +40,7 @@ impl Waiting for Core {
     }
 }
 
-/// Repeats a step that opens files until the system has descriptors for it. Other errors end it.
+/// Repeats a step that only opens files until the system has descriptors and memory for it. Other errors end it.
 pub(super) fn retry_without_descriptors(
     store: &impl Waiting,
     mut step: impl FnMut() -> io::Result<()>,
@@ -48,7 +48,7 @@ pub(super) fn retry_without_descriptors(
     let (mut waits, mut attempts_when_closed) = (false, 0);
     loop {
         let error = match step() {
-            Err(error) if is_out_of_descriptors(&error) => error,
+            Err(error) if is_transient(&error) => error,
             outcome => {
                 if waits {
                     store.set_lack(None);
@@ -64,9 +64,12 @@ pub(super) fn retry_without_descriptors(
         }
         if !waits {
             waits = true;
-            store.set_lack(Some(format!(
-                "no file descriptors are left: {error}; writing continues when connections close, or raise LimitNOFILE"
-            )));
+            store.set_lack(Some(match is_out_of_descriptors(&error) {
+                true => format!(
+                    "no file descriptors are left: {error}; writing continues when connections close, or raise LimitNOFILE"
+                ),
+                false => format!("cannot open the journal: {error}; writing continues when this has passed"),
+            }));
         }
         store.pause();
     }

@@ -4,54 +4,61 @@
 //! Invariant 2: a sequence is published as durable only after the journal up to its batch is synced to the disk.
 //! Invariant 3: batches are in the journal in the order of their sequences, because one lock orders the commits. So what a
 //! crash loses is a tail.
-//! Invariant 4: after a failed write or sync the store refuses batches; reads continue. A lack of file descriptors before a sync is not a
-//! failure: the committer waits for it to end.
+//! Invariant 4: after a failed sync, and after a failed write of another cause than a lack, the store refuses batches forever; reads
+//! continue.
+//! Invariant 5: a lack of space, quota, descriptors or memory before a sync passes. The store is suspended: batches are busy. The
+//! committer opens the database again in its place when there is room (`recovery.rs`).
+//! Invariant 6: the store keeps the effects of all batches that are not durable. They are written once more, as one batch, after the
+//! database was opened again; what was refused is in no batch. Their number of bytes is bounded (`limits::UNDURABLE_BYTES_MAX`).
+//! Invariant 7: no handle of fjall outlives its opening. While the database is opened again, reads are busy; open scans and snapshots end
+//! with an error that is busy (`readers.rs`).
+//! Invariant 8: fjall never sleeps in a commit: a batch is refused before fjall is so far behind with its work (`backlog.rs`). A commit can
+//! wait shortly for a lock of fjall, which its thread holds while it begins a journal file or a list of tables.
 
+mod backlog;
 mod committer;
 mod core;
 mod descriptors;
+mod failure;
+mod generation;
 mod journal;
+mod keeper;
+mod options;
+mod readers;
+mod recovery;
 mod resolve;
+mod room;
 mod snapshot;
+mod state;
 
-use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
-use fjall::Database;
 use parking_lot::{Condvar, Mutex, RwLock};
 
 use crate::{
     KeyValueStore, KvError, KvStatus, Progress, ProgressWatcher, Sequence, Snapshot, Space, Value, WriteBatch,
 };
 
-use self::core::{Core, failure, open_keyspace};
+use self::core::Core;
+use failure::{Failure, read_failure};
+use generation::Generation;
 use journal::JournalFiles;
+pub use options::EngineOptions;
+use room::Room;
 use snapshot::EngineSnapshot;
 
-/// Bytes of the journal on disk before the engine writes the oldest spaces to files.
-const JOURNAL_BYTES: u64 = 128 << 20;
-
-/// The options of the engine.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EngineOptions {
-    /// Bytes of the cache of blocks.
-    pub cache_bytes: u64,
-    /// Bytes of a space in memory before the engine writes them to a file.
-    pub memtable_bytes: u64,
-}
-
-impl Default for EngineOptions {
-    fn default() -> Self {
-        Self { cache_bytes: 32 << 20, memtable_bytes: 8 << 20 }
-    }
-}
+/// The longest wait of an opening until fjall has written to files what the journal had.
+const SETTLING_MAX: Duration = Duration::from_secs(10);
 
 /// A [`KeyValueStore`] in a directory.
 pub struct EngineStore {
     core: Arc<Core>,
-    committer: Mutex<Option<JoinHandle<()>>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl std::fmt::Debug for EngineStore {
@@ -66,50 +73,58 @@ impl EngineStore {
     /// # Errors
     /// [`KvError::InUse`], [`KvError::Io`] and [`KvError::Corrupt`].
     pub fn open(directory: &Path, options: &EngineOptions) -> Result<Self, KvError> {
-        let database = Database::builder(directory)
-            .cache_size(options.cache_bytes)
-            .max_journaling_size(JOURNAL_BYTES)
-            .manual_journal_persist(true)
-            .worker_threads(1)
-            .open()
-            .map_err(|error| failure(directory, "open", error))?;
-        let mut spaces = BTreeMap::new();
-        for name in database.list_keyspace_names() {
-            let keyspace = open_keyspace(&database, &name, options.memtable_bytes, directory)?;
-            spaces.insert(Space::named(&name)?, keyspace);
-        }
-        let journal = JournalFiles::new(directory);
+        let io = |verb, error| KvError::io(verb, directory, error);
+        fs::create_dir_all(directory).map_err(|error| io("make", error))?;
+        let directory_file = File::open(directory).map_err(|error| io("open", error))?;
+        let generation = Generation::open(directory, options).map_err(|failure| match failure {
+            Failure::Lack(error) | Failure::Lasting(error) => error,
+            Failure::Background => io("open", io::Error::other("a write failed")),
+        })?;
+        let settled = generation.settle(SETTLING_MAX);
         let core = Arc::new(Core {
-            database,
             directory: directory.to_owned(),
-            memtable_bytes: options.memtable_bytes,
-            spaces: RwLock::new(spaces),
+            options: options.clone(),
+            directory_file,
+            generation: RwLock::new(Some(Arc::new(generation))),
+            readers: Arc::default(),
+            room: Room::new(directory),
             order: Mutex::new(()),
             state: Mutex::default(),
             work: Condvar::new(),
+            chores: Condvar::new(),
             watchers: Mutex::default(),
         });
-        let committer = {
-            let core = Arc::clone(&core);
-            std::thread::Builder::new()
-                .name("kv-commit".into())
-                .spawn(move || {
-                    let _guard = model::PanicEndsProcess::begin();
-                    committer::run(&core, journal);
-                })
-                .map_err(|error| KvError::io("start a thread for", directory, error))?
-        };
-        Ok(Self { core, committer: Mutex::new(Some(committer)) })
+        if let Err(failure) = settled {
+            drop(core.failed(failure));
+        }
+        let store = Self { core, threads: Mutex::default() };
+        let journal = JournalFiles::new(directory);
+        store.spawn("kv-commit", move |core| committer::run(core, journal))?;
+        store.spawn("kv-keep", keeper::run)?;
+        Ok(store)
     }
 
-    fn end_committer(&self) {
+    fn spawn(&self, name: &str, run: impl FnOnce(&Core) + Send + 'static) -> Result<(), KvError> {
+        let core = Arc::clone(&self.core);
+        let thread = std::thread::Builder::new().name(name.into()).spawn(move || {
+            let _guard = model::PanicEndsProcess::begin();
+            run(&core);
+        });
+        let thread =
+            thread.map_err(|error| KvError::io("start a thread for", &self.core.directory, error))?;
+        self.threads.lock().push(thread);
+        Ok(())
+    }
+
+    fn end_threads(&self) {
         {
             // Not within a commit: its batch would come after the last sync.
             let _order = self.core.order.lock();
             self.core.state.lock().closed = true;
         }
         self.core.work.notify_all();
-        if let Some(thread) = self.committer.lock().take() {
+        self.core.chores.notify_all();
+        for thread in std::mem::take(&mut *self.threads.lock()) {
             // The thread cannot have panicked: a panic ends the process.
             drop(thread.join());
         }
@@ -118,15 +133,17 @@ impl EngineStore {
 
 impl Drop for EngineStore {
     fn drop(&mut self) {
-        self.end_committer();
+        self.end_threads();
     }
 }
 
 impl KeyValueStore for EngineStore {
     fn get(&self, space: Space, key: &[u8]) -> Result<Option<Value>, KvError> {
         self.core.check_open()?;
-        let Some(keyspace) = self.core.spaces.read().get(&space).cloned() else { return Ok(None) };
-        let value = keyspace.get(key).map_err(|error| self.core.failure("read", error))?;
+        // Held until the end of the read (invariant 7).
+        let generation = self.core.generation()?;
+        let Some(keyspace) = generation.known(space) else { return Ok(None) };
+        let value = keyspace.get(key).map_err(|error| read_failure(&self.core.directory, error))?;
         Ok(value.map(Value::from))
     }
 
@@ -135,25 +152,22 @@ impl KeyValueStore for EngineStore {
         let core = &self.core;
         let _order = core.order.lock();
         core.check_writable(batch)?;
-        let changes = resolve::resolve(core, batch)?;
-        let mut writes = core.database.batch();
-        for ((space, key), value) in changes {
-            let keyspace = core.keyspace(space)?;
-            match value {
-                Some(value) => writes.insert(&keyspace, key, value),
-                None => writes.remove(&keyspace, key),
-            }
+        let generation = core.generation()?;
+        let changes =
+            resolve::resolve(&generation, &core.directory, batch).map_err(|error| core.refused(error))?;
+        if let Some(reason) = generation.backlog(resolve::spaces_of(&changes)) {
+            return Err(core.refused(KvError::Busy { reason }));
         }
-        if let Err(error) = writes.commit() {
-            let error = core.failure("write", error);
-            core.seal(&error);
-            return Err(error);
-        }
+        generation.write(&changes).map_err(|failure| core.failed(failure))?;
+        let bytes = resolve::bytes_of(&changes).max(batch.bytes());
+        let is_nearly_full = generation.is_nearly_full(resolve::spaces_of(&changes));
         let mut state = core.state.lock();
-        state.progress.committed += 1;
-        state.undurable_bytes += batch.bytes();
+        if is_nearly_full && !state.flush_wanted {
+            state.flush_wanted = true;
+            core.chores.notify_one();
+        }
         core.work.notify_one();
-        Ok(state.progress.committed)
+        Ok(state.committed(changes, bytes))
     }
 
     fn progress(&self) -> Progress {
@@ -166,21 +180,16 @@ impl KeyValueStore for EngineStore {
 
     fn snapshot(&self) -> Result<Box<dyn Snapshot>, KvError> {
         self.core.check_open()?;
-        // A space that is made after the snapshot has no keys in it.
-        let spaces = self.core.spaces.read().clone();
-        let (snapshot, directory) = (self.core.database.snapshot(), self.core.directory.clone());
-        Ok(Box::new(EngineSnapshot { snapshot, spaces, directory }))
+        let generation = self.core.generation()?;
+        Ok(Box::new(EngineSnapshot::new(&generation, &self.core.readers, &self.core.directory)))
     }
 
     fn status(&self) -> KvStatus {
-        let disk_bytes = self.core.database.disk_space().unwrap_or(0);
+        let disk_bytes = self.core.generation().map_or(0, |generation| generation.disk_bytes());
         let state = self.core.state.lock();
         KvStatus {
             sealed: state.sealed.clone(),
-            busy: state
-                .lack
-                .clone()
-                .or_else(|| state.is_busy.then(|| "too many bytes wait for the disk".to_owned())),
+            busy: state.reason_to_wait(),
             disk_bytes,
             undurable_bytes: state.undurable_bytes as u64,
             commits: state.progress.committed,
@@ -189,7 +198,7 @@ impl KeyValueStore for EngineStore {
     }
 
     fn close(&self) -> Result<(), KvError> {
-        self.end_committer();
+        self.end_threads();
         let state = self.core.state.lock();
         match &state.sealed {
             Some(cause) if state.progress.durable < state.progress.committed => {
