@@ -151,7 +151,7 @@ def test_everything_goes_on_after_a_full_disk(own_server, small_disk):
     wait.until(lambda: all(len(publisher.acked) > 20 for publisher in publishers), "the first acks")
     filler = fill(small_disk)
     said = keep_full(server, filler, time.monotonic() + FULL_S)
-    assert "key-value engine have to wait: " in said and "o space left on" in said, said[-2000:]
+    assert "key-value engine must wait: " in said and "o space left on" in said, said[-2000:]
     full = [len(publisher.acked) for publisher in publishers]
     log = server.log()
     filler.unlink()
