@@ -46,7 +46,8 @@ fn write_until_killed(layer: &Layer, directory: &Path) -> ! {
             assert!(!progress.sealed, "{:?}", store.status());
             if progress.durable > told {
                 told = progress.durable;
-                writeln!(io::stdout(), "durable {}", begin + told).unwrap();
+                let mut output = io::stdout().lock();
+                writeln!(output, "durable {}", begin + told).unwrap();
             }
             if progress.committed - progress.durable < WAITING {
                 break;

@@ -7,6 +7,7 @@ mod kill;
 mod layer;
 mod workload;
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -74,7 +75,7 @@ fn run_kinds(layer: &Layer, shape: &Shape, begin: u64, kinds: &[Kind], time: Dur
     let all = std::env::var("TACHO_TEST_KV_FAULTS").is_ok_and(|mode| mode == "all");
     let seed = std::env::var("TACHO_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed = seed.unwrap_or_else(|| std::time::UNIX_EPOCH.elapsed().unwrap().as_secs());
-    println!("seed {seed}");
+    show(&format!("seed {seed}"));
     let mut random = seed;
     for kind in kinds {
         let counted = case(layer, shape, begin, kind, None);
@@ -88,7 +89,7 @@ fn run_kinds(layer: &Layer, shape: &Shape, begin: u64, kinds: &[Kind], time: Dur
             case(layer, shape, begin, kind, Some(number));
             cases += 1;
         }
-        println!("{kind:?}: {cases} of {counted} operations");
+        show(&format!("{kind:?}: {cases} of {counted} operations"));
     }
 }
 
@@ -236,4 +237,10 @@ fn a_full_disk_is_busy_and_passes_by_itself() {
     for (key, is_there) in [("before", true), ("refused", false), ("after", true)] {
         assert_eq!(store.get(space, key.as_bytes()).unwrap().is_some(), is_there, "{key}");
     }
+}
+
+/// A line for who reads the output of the tests.
+fn show(line: &str) {
+    let mut output = std::io::stdout().lock();
+    writeln!(output, "{line}").unwrap();
 }
