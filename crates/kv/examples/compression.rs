@@ -124,7 +124,7 @@ fn attributes() -> Records {
                 text,
                 ",\"setting{setting:02}\":{{\"value\":{:.2},\"ok\":{}}}",
                 (random() % 100_000) as f64 / 100.0,
-                random() % 8 != 0
+                !random().is_multiple_of(8)
             )
             .unwrap();
         }
