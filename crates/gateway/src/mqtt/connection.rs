@@ -4,7 +4,6 @@ use std::io::{self, Read};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use hub::broker::BrokerMetrics;
 use mio::net::TcpStream;
 use rustls::pki_types::CertificateDer;
 use wire::mqtt::{Packet, SentAliases, decode};
@@ -15,6 +14,7 @@ use super::limits;
 use super::output::Output;
 use super::session::{Context, PacketError, Session, SessionEnd, answer_malformed_connect};
 use super::stream::ReadOutcome;
+use super::traffic::Traffic;
 use super::transport::Transport;
 
 /// A connection of a worker.
@@ -55,40 +55,6 @@ pub(super) struct Connection {
     pub(crate) dirty: bool,
     /// Messages wait until the peer has taken the output.
     pub(crate) starved: bool,
-}
-
-/// Packets that one side has sent.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Traffic {
-    pub(super) packets: u64,
-    pub(super) publishes: u64,
-    pub(super) bytes: u64,
-}
-
-impl Traffic {
-    pub(super) fn add_packet(&mut self, is_publish: bool, bytes: usize) {
-        self.add(Self { packets: 1, publishes: u64::from(is_publish), bytes: bytes as u64 });
-    }
-
-    pub(super) fn add(&mut self, more: Self) {
-        self.packets += more.packets;
-        self.publishes += more.publishes;
-        self.bytes += more.bytes;
-    }
-
-    /// Counts it as sent to clients.
-    pub(super) fn count_sent(self, metrics: &BrokerMetrics) {
-        metrics.packets_sent.inc_by(self.packets);
-        metrics.publishes_sent.inc_by(self.publishes);
-        metrics.bytes_sent.inc_by(self.bytes);
-    }
-
-    /// Counts it as received from clients.
-    pub(super) fn count_received(self, metrics: &BrokerMetrics) {
-        metrics.packets_received.inc_by(self.packets);
-        metrics.publishes_received.inc_by(self.publishes);
-        metrics.bytes_received.inc_by(self.bytes);
-    }
 }
 
 /// How many packets of the input were handled.

@@ -24,6 +24,7 @@ mod server;
 mod session;
 mod state;
 mod stream;
+mod traffic;
 mod transport;
 mod websocket_stream;
 mod worker;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use hub::broker::Message;
 use wire::mqtt::{PacketType, whole_packets};
 
-use super::connection::Traffic;
 use super::limits;
+use super::traffic::Traffic;
 use super::transport::Transport;
 
 /// Bytes that wait for the socket. Small packets are copied into one buffer. The payload of a large message is not: all its

@@ -13,12 +13,13 @@ use slab::Slab;
 use wire::mqtt::ReasonCode;
 
 use super::super::acks::{AckQueues, ConnectionKey};
-use super::super::connection::{Connection, Traffic};
+use super::super::connection::Connection;
 use super::super::deferred::DeferredQueue;
 use super::super::ingest_batch::IngestBatch;
 use super::super::limits;
 use super::super::session::SessionEnd;
 use super::super::state::MqttState;
+use super::super::traffic::Traffic;
 use super::ended_sessions::EndedSessions;
 use super::parts::WorkerParts;
 use super::paused::PausedConnections;

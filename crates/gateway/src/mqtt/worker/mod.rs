@@ -15,6 +15,7 @@ mod parts;
 mod paused;
 mod read_buffer;
 mod reading;
+mod redistributing;
 mod refusing;
 mod sending;
 mod slots;

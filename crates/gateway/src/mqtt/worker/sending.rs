@@ -3,8 +3,8 @@
 use hub::IngestError;
 
 use super::super::acks::{AckGroup, AckKind, PendingAck};
-use super::super::connection::Traffic;
 use super::super::session::{Session, SessionEnd};
+use super::super::traffic::Traffic;
 use super::event_loop::Worker;
 use super::slots::{enqueue, find};
 
