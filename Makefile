@@ -35,7 +35,7 @@ run: release
 	exec "$(RELEASE)" demo $(ARGS)
 
 release: $(if $(shell command -v npm),$(PAGE))
-	@[ -e "$(RELEASE)" ] || echo "The first build takes 20 minutes on two cores, and 2 GB in $(CARGO_TARGET_DIR)."
+	@[ -e "$(RELEASE)" ] || echo "The first build takes 24 minutes on two cores, and 2 GB in $(CARGO_TARGET_DIR)."
 	RUSTC_WORKSPACE_WRAPPER= cargo build --release --package tacho
 
 # make install PREFIX=/usr/local
