@@ -151,6 +151,7 @@ fn the_annotations_of_a_dropped_database_go_with_it() {
     save(&database);
     save(&fixture.hub.own_database(&caller));
     fixture.hub.drop_database(&caller, "other").unwrap();
+    fixture.hub.drop_deleted_tables().unwrap();
     let found = fixture.hub.annotations(&caller, &database, "", 0..=i64::MAX).unwrap();
     assert_eq!(found, []);
     let own = fixture.hub.own_database(&caller);

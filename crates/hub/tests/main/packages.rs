@@ -251,5 +251,6 @@ async fn packages_are_for_administrators_and_readers_of_their_tenant() {
     assert_eq!(hub.change_package(&admin, package.id, &info).unwrap().additional_info.as_deref(), Some("{}"));
     assert!(hub.change_package(&admin, package.id, &fields("pump", "2")).is_err());
     hub.delete_tenant(&admin, "other").unwrap();
+    hub.drop_deleted_tables().unwrap();
     assert_eq!(hub.packages_page(&Caller::local(foreign.id), all, |_| true).unwrap().data.len(), 0);
 }

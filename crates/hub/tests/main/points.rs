@@ -158,6 +158,7 @@ async fn databases_have_tables_of_their_own_and_inherit_nothing() {
     assert!(hub.drop_database(&caller, OWN_DATABASE).is_err());
     hub.drop_database(&caller, "metrics").unwrap();
     hub.drop_database(&caller, "metrics").unwrap();
+    assert!(hub.drop_deleted_tables().unwrap() > 0);
     assert!(!tables().iter().any(|table| table.name() == "cpu"));
     let again = hub.create_database(&caller, "metrics").unwrap();
     assert_ne!(again, metrics);
