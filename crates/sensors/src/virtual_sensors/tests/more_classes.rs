@@ -99,5 +99,5 @@ fn descriptors_without_streams_are_noted() {
     let xml = "<virtual-sensor name='v'><processing-class><output-structure><field name='x' type='double'/></output-structure>\
                </processing-class><streams/></virtual-sensor>";
     let plan = Plan::new(&Descriptor::parse(xml).unwrap()).unwrap();
-    assert!(plan.notes[0].text.contains("has no rows"));
+    assert!(plan.notes[0].text.contains("makes no rows"));
 }
