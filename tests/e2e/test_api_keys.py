@@ -101,7 +101,7 @@ def test_connections_end_when_their_key_expires(one):
         # An empty text is a close frame.
         while live.recv():
             pass
-        live.close()
+        live.shutdown()
 
 
 def test_a_key_expires(one):
