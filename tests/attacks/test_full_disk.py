@@ -20,7 +20,8 @@ from paho.mqtt.properties import Properties
 from harness import wait
 
 OPEN = {"TACHO_MQTT_PUBLISH_TOPICS": "#", "TACHO_MQTT_SUBSCRIBE_TOPICS": "#"}
-DISK_BYTES = 96 << 20
+# The log alone prepares files of 64 MiB ahead.
+DISK_BYTES = 400 << 20
 FULL_S = 5
 WAIT_S = 120
 ATTRIBUTES, TELEMETRY, TOPIC = "v1/devices/me/attributes", "v1/devices/me/telemetry", "plant/orders"
