@@ -144,7 +144,7 @@ impl Connected {
     }
 }
 
-/// A bridge gets no messages that it has sent itself, and retain flags as they were published.
+/// A bridge does not get messages that it has sent itself, and gets retain flags as they were published.
 fn request<'a>(filter: &Filter<'a>, identifier: Option<NonZeroU32>, is_bridge: bool) -> Request<'a> {
     let options = SubscriptionOptions {
         qos: quality(filter.qos()),

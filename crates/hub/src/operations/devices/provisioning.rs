@@ -178,7 +178,7 @@ impl Hub {
     ) -> Result<Arc<Device>, ProvisionRefused> {
         if request.gateway && !provisions_gateways(profile.data.as_deref()).unwrap_or(false) {
             return Err(ProvisionRefused::Device(format!(
-                "the profile {:?} makes no gateways; {PROVISION_GATEWAYS_MEMBER} of its profileData allows them",
+                "the profile {:?} does not allow gateways; {PROVISION_GATEWAYS_MEMBER} of its profileData allows them",
                 profile.name
             )));
         }
