@@ -12,6 +12,9 @@ from test_tenants import ADMIN, PASSWORD, add_tenant
 
 WAIT_S = 60
 TELEMETRY = "v1/devices/me/telemetry"
+NAMES = [
+    "messagesPerSecondMax", "pointsPerSecondMax", "connectionsMax", "tablesMax", "seriesMax", "columnsMax", "sessionsMax", "subscriptionsMax",
+]
 
 
 @pytest.fixture
@@ -42,19 +45,19 @@ def metric(server, name, **labels):
 
 
 def test_the_command_shows_and_changes_limits_also_of_a_stopped_server(acme):
-    assert limits(acme) == {"messagesPerSecondMax": "none", "pointsPerSecondMax": "none", "connectionsMax": "none"}
+    assert limits(acme) == dict.fromkeys(NAMES, "none")
     assert limits(acme, "--connections", "5", "--messages-per-second", "20")["connectionsMax"] == "5"
-    assert limits(acme, "--connections", "none") == {"messagesPerSecondMax": "20", "pointsPerSecondMax": "none", "connectionsMax": "none"}
+    assert limits(acme, "--connections", "none") == dict.fromkeys(NAMES, "none") | {"messagesPerSecondMax": "20"}
     assert metric(acme, "tacho_tenant_limit", tenant=acme.tenant_id, limit="messages_per_second_max") == 20
     found = [tenant for tenant in acme.api.get("/api/tenants", pageSize=10, page=0)["data"] if tenant["name"] == "acme"][0]
-    assert found["tachoLimits"] == {"messagesPerSecondMax": 20, "pointsPerSecondMax": None, "connectionsMax": None}
+    assert found["tachoLimits"] == dict.fromkeys(NAMES) | {"messagesPerSecondMax": 20}
     # A client of ThingsBoard that does not know the member leaves the limits as they are.
     kept = acme.api.post("/api/tenant", {key: value for key, value in found.items() if key != "tachoLimits"})
     assert kept["tachoLimits"] == found["tachoLimits"]
     changed = acme.api.post("/api/tenant", kept | {"tachoLimits": {"pointsPerSecondMax": 7}})
     assert changed["tachoLimits"]["messagesPerSecondMax"] is None
     acme.stop()
-    assert limits(acme, "--connections", "3") == {"messagesPerSecondMax": "none", "pointsPerSecondMax": "7", "connectionsMax": "3"}
+    assert limits(acme, "--connections", "3") == dict.fromkeys(NAMES, "none") | {"pointsPerSecondMax": "7", "connectionsMax": "3"}
     wrong = acme.command("tenant", "limits", "acme", "--connections", "0", check=False)
     assert wrong.returncode == 2 and "from 1 on, or none" in wrong.stderr
     acme.start()
@@ -126,3 +129,42 @@ def test_only_administrators_of_the_installation_set_limits(acme):
     assert wrong.status_code == 400 and "messages" in wrong.text
     missing = acme.api.session.post(f"{acme.url}/api/tacho/tenants/nosuch/limits", json={}, timeout=WAIT_S)
     assert missing.status_code == 404
+
+
+def write(server, lines):
+    """Writes line protocol as the administrator of acme."""
+    return server.acme.session.post(f"{server.url}/write", params={"db": "tacho"}, data="\n".join(lines).encode(), timeout=60)
+
+
+def test_a_tenant_cannot_take_the_tables_series_and_columns_of_the_others(acme):
+    shown = limits(acme, "--tables", "3", "--series", "5", "--columns", "20")
+    assert (shown["tablesMax"], shown["seriesMax"], shown["columnsMax"]) == ("3", "5", "20")
+    refused = write(acme, [f"m{n} value=1" for n in range(10)])
+    assert refused.status_code == 400 and "number of tables of the tenant (tablesMax) is 4, the limit is 3" in refused.text
+    used = {name: metric(acme, "tacho_tenant_used", tenant=acme.tenant_id, resource=name) for name in ["tables", "series", "columns"]}
+    # The dead letters of the refused lines have a table of their own, which no limit refuses.
+    assert used["tables"] == 4 and used["series"] == 4, used
+    assert metric(acme, "tacho_tenant_share", tenant=acme.tenant_id, resource="tables") == 3
+    limits(acme, "--tables", "none")
+    assert metric(acme, "tacho_tenant_share", tenant=acme.tenant_id, resource="tables") == 50_000
+    refused = write(acme, [f"m0,host=h{n} value=1" for n in range(10)])
+    assert refused.status_code == 400 and "number of series of the tenant (seriesMax)" in refused.text
+    limits(acme, "--series", "none")
+    refused = write(acme, [f"m0 c{n}=1" for n in range(30)])
+    assert refused.status_code == 400 and "columns of the tenant (columnsMax)" in refused.text
+    # Others do not notice.
+    acme.api.session.post(f"{acme.url}/write", params={"db": "tacho"}, data=b"other,host=a c0=1,c1=2", timeout=60).raise_for_status()
+    # A device whose rows have no room gets a reason, and its messages are dead letters.
+    limits(acme, "--series", "1")
+    answer = requests.post(f"{acme.url}/api/v1/acme-1/telemetry", json={"speed": 1}, timeout=10)
+    assert answer.status_code == 400 and "seriesMax" in answer.text
+    letters = acme.acme.get("/api/tacho/dead-letters") if False else acme.acme.post("/api/sql", "SELECT reason FROM dead_letter")
+    assert any("seriesMax" in str(row) for row in letters["rows"]), letters
+
+
+def test_a_tenant_has_its_share_of_subscriptions_and_sessions(acme):
+    limits(acme, "--subscriptions", "3", "--sessions", "1")
+    with Client(acme, "acme-0") as client:
+        granted = [client.subscribe(f"t/{n}") for n in range(4)]
+        assert [codes[0].value < 0x80 for codes in granted] == [True, True, True, False], granted
+    assert metric(acme, "tacho_tenant_share", tenant=acme.tenant_id, resource="subscriptions") == 3

@@ -17,9 +17,9 @@ use model::limits::Portion;
 use parking_lot::{Mutex, RwLock};
 use uuid::Uuid;
 
-use super::device_subscriptions::DeviceSubscriptions;
 use super::ended::{EndedSession, EndedSessions};
 use super::error::BrokerError;
+use super::held_subscriptions::HeldSubscriptions;
 use super::index::{Subscriber, SubscriptionIndex};
 use super::limits;
 use super::message::{Content, MemoryAccount, Message};
@@ -34,6 +34,7 @@ use super::session_map::SessionMap;
 use super::shared::{CONTENTS, SharedContents};
 use super::subscription::SubscriptionOptions;
 use super::system::SystemReport;
+use super::tenant_shares::{Shared, TenantShares, TenantUse};
 
 /// Sessions that outlive their connections.
 pub(super) const SESSIONS: Space = Space::new("mqtt_sessions");
@@ -57,7 +58,8 @@ pub struct Broker {
     pub(super) next_connection: AtomicU64,
     pub(super) shared: SharedContents,
     pub(super) ended: EndedSessions,
-    pub(super) device_subscriptions: DeviceSubscriptions,
+    pub(super) held_subscriptions: HeldSubscriptions,
+    pub(super) shares: Arc<dyn TenantShares>,
     /// See invariant 3. It holds the sizes of the retained messages, which change under the same lock.
     pub(super) order: Mutex<RetainedSizes>,
     pub(super) metrics: Arc<BrokerMetrics>,
@@ -81,11 +83,12 @@ struct Stored {
 }
 
 impl Broker {
-    /// Opens the broker on an engine, with bounds that fit the memory of this machine. `now_ms` is the time at which sessions that had a connection have lost it.
+    /// Opens the broker on an engine, with bounds that fit the memory of this machine. The tenants share them as `shares` says. `now_ms` is the time at which sessions that had a connection have lost it.
     pub fn open(
         kv: Arc<dyn KeyValueStore>,
         metrics: Arc<BrokerMetrics>,
         memory: Portion,
+        shares: Arc<dyn TenantShares>,
         now_ms: i64,
     ) -> Result<Self, BrokerError> {
         let sizes = RetainedSizes::read(&*kv)?;
@@ -100,7 +103,8 @@ impl Broker {
             next_connection: AtomicU64::new(1),
             shared: SharedContents::default(),
             ended: EndedSessions::default(),
-            device_subscriptions: DeviceSubscriptions::default(),
+            held_subscriptions: HeldSubscriptions::new(memory.of(limits::SUBSCRIPTIONS_MAX)),
+            shares,
             order: Mutex::new(sizes),
             metrics,
             system: Mutex::default(),
@@ -110,9 +114,38 @@ impl Broker {
         Ok(broker)
     }
 
-    /// A message of these parts.
-    pub fn message(&self, content: Content<'_>) -> Arc<Message> {
-        self.memory.message(content)
+    /// A message of a tenant with these parts.
+    pub fn message(&self, tenant: Uuid, content: Content<'_>) -> Arc<Message> {
+        self.memory.message(tenant, content)
+    }
+
+    /// What a tenant has here, and what it may have: its shares of what the tenants share.
+    pub fn tenant_use(&self, tenant: Uuid) -> (TenantUse, TenantUse) {
+        let (sessions, all_sessions) = {
+            let sessions = self.sessions.lock();
+            (sessions.len_of(tenant), sessions.len())
+        };
+        let (subscriptions, all_subscriptions, subscriptions_max) = self.held_subscriptions.of_tenant(tenant);
+        let (memory, all_memory) = (self.memory.bytes_of(tenant), self.memory.bytes());
+        let retained = self.order.lock().of(tenant);
+        let most = |of, max: usize, own: usize, all: usize| {
+            self.shares.most(tenant, of, max as u64, all.saturating_sub(own) as u64)
+        };
+        let used = TenantUse {
+            sessions: sessions as u64,
+            subscriptions: subscriptions as u64,
+            memory_bytes: memory as u64,
+            retained_topics: retained.topics,
+            retained_bytes: retained.bytes,
+        };
+        let limits = TenantUse {
+            sessions: most(Shared::Sessions, limits::SESSIONS_MAX, sessions, all_sessions),
+            subscriptions: most(Shared::Subscriptions, subscriptions_max, subscriptions, all_subscriptions),
+            memory_bytes: most(Shared::MemoryBytes, self.memory_bytes_max, memory, all_memory),
+            retained_topics: limits::RETAINED_TOPICS_MAX,
+            retained_bytes: limits::RETAINED_BYTES_MAX,
+        };
+        (used, limits)
     }
 
     /// Calls `watcher` whenever the engine makes progress or has room again.
@@ -156,8 +189,8 @@ impl Broker {
     }
 
     /// Counts the memory that the queue of a session takes.
-    pub(super) fn count_places(&self, state: &mut State) {
-        self.memory.set(&mut state.counted, state.queue.place_bytes());
+    pub(super) fn count_places(&self, tenant: Uuid, state: &mut State) {
+        self.memory.set(tenant, &mut state.counted, state.queue.place_bytes());
     }
 
     /// A client has connected to the door of the broker.
@@ -173,6 +206,7 @@ impl Broker {
 
     /// Deletes retained messages of tenants that do not exist any more: at most [`limits::FORGOTTEN_PER_SWEEP`] of each.
     pub(super) fn forget_tenants(&self, exists: &dyn Fn(Uuid) -> bool) -> Result<(), BrokerError> {
+        self.memory.forget_tenants(exists);
         let mut sizes = self.order.lock();
         for tenant in sizes.tenants().filter(|tenant| !exists(*tenant)).collect::<Vec<_>>() {
             let mut write = WriteBatch::new();
@@ -222,7 +256,7 @@ impl Broker {
             session.state.lock().subscriptions.insert(filter.into(), options);
             let index = self.index_of(session.tenant);
             if index.write().put(filter, Subscriber { session: Arc::clone(session), options }) {
-                self.device_subscriptions.add_stored(session.key.device, filter);
+                self.held_subscriptions.add_stored(session, filter);
             }
         }
         let mut sessions = self.sessions.lock();

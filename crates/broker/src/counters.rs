@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use uuid::Uuid;
+
 use super::broker::Broker;
 use super::message::{Content, Delivery, Message};
 use super::publishing::Target;
@@ -53,12 +55,10 @@ impl Broker {
 
     fn system_message(&self, topic: &str, value: &str) -> Arc<Message> {
         let topic = format!("{SYSTEM}/broker/{topic}");
-        self.message(Content {
-            topic: &topic,
-            payload: value.as_bytes(),
-            properties: &[],
-            expires_at_ms: None,
-        })
+        let content =
+            Content { topic: &topic, payload: value.as_bytes(), properties: &[], expires_at_ms: None };
+        // They are for all tenants.
+        self.message(Uuid::nil(), content)
     }
 
     fn sizes(&self) -> Sizes {

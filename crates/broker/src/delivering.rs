@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use kv::{Direction, KeyRange, WriteBatch};
+use uuid::Uuid;
 
 use super::broker::{Broker, QUEUES};
 use super::error::BrokerError;
@@ -83,7 +84,7 @@ impl Broker {
             let rest = state.queue.send(inflight_max, now_ms, durable, &mut done, &mut send);
             done.into_iter().for_each(|done| self.finish(session, done, acknowledged));
             state.queue.free_places();
-            self.count_places(&mut state);
+            self.count_places(session.tenant, &mut state);
             match rest {
                 IdleReason::Client => return Ok(Delivered::All),
                 IdleReason::Undurable => return Ok(Delivered::Undurable),
@@ -180,23 +181,23 @@ impl Broker {
             if state.queue.is_done(number) {
                 continue;
             }
-            loaded.push(self.loaded(number, &value)?);
+            loaded.push(self.loaded(session.tenant, number, &value)?);
             bytes += value.len();
         }
         state.queue.load(loaded, next, has_more);
         Ok(())
     }
 
-    fn loaded(&self, number: u64, value: &[u8]) -> Result<Waiting, BrokerReadError> {
+    fn loaded(&self, tenant: Uuid, number: u64, value: &[u8]) -> Result<Waiting, BrokerReadError> {
         let (delivery, shared) = match QueueRecord::decode(value)? {
             QueueRecord::Released => (None, None),
             QueueRecord::Message(record) => {
-                let message = self.memory.message(record.content);
+                let message = self.memory.message(tenant, record.content);
                 let (qos, retain, identifiers) = (record.qos, record.retain, record.identifiers);
                 (Some(Delivery { message, qos, retain, identifiers, call: None, share: None }), None)
             }
             QueueRecord::Reference(reference) => {
-                let message = self.content(reference.shared)?;
+                let message = self.content(tenant, reference.shared)?;
                 let (qos, retain, identifiers) = (reference.qos, reference.retain, reference.identifiers);
                 let delivery = Delivery { message, qos, retain, identifiers, call: None, share: None };
                 (Some(delivery), Some(reference.shared))
@@ -207,11 +208,11 @@ impl Broker {
         Ok(Waiting { number, delivery, durable_at, shared })
     }
 
-    pub(super) fn content(&self, id: u64) -> Result<Arc<Message>, BrokerReadError> {
+    pub(super) fn content(&self, tenant: Uuid, id: u64) -> Result<Arc<Message>, BrokerReadError> {
         let missing = RecordError("the content of a queued message is missing");
         let value = self.kv.get(CONTENTS, &number_key(id))?.ok_or(missing)?;
         match QueueRecord::decode(&value)? {
-            QueueRecord::Message(record) => Ok(self.memory.message(record.content)),
+            QueueRecord::Message(record) => Ok(self.memory.message(tenant, record.content)),
             QueueRecord::Reference(_) | QueueRecord::Released => Err(missing.into()),
         }
     }

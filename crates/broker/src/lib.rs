@@ -11,9 +11,9 @@ mod broker;
 mod children;
 mod counters;
 mod delivering;
-mod device_subscriptions;
 mod ended;
 mod error;
+mod held_subscriptions;
 mod index;
 #[cfg(test)]
 mod index_tests;
@@ -42,6 +42,9 @@ mod shared_subscription_tests;
 mod subscribing;
 mod subscription;
 mod system;
+mod tenant_shares;
+#[cfg(test)]
+mod tenant_shares_tests;
 #[cfg(test)]
 mod tests;
 
@@ -59,3 +62,4 @@ pub use session::{Session, SessionKey};
 pub use sessions::{Attach, Attached};
 pub use subscribing::Request;
 pub use subscription::{Quality, RetainHandling, SubscriptionOptions};
+pub use tenant_shares::{Shared, TenantShares, TenantUse};

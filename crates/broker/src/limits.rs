@@ -8,6 +8,8 @@ pub const SUBSCRIPTIONS_PER_SESSION_MAX: usize = 1_024;
 pub const SUBSCRIPTION_BYTES_PER_SESSION_MAX: usize = 64 * 1024;
 /// Nodes of the index that a message of a tenant may visit. A subscription that would make a dearer message possible is refused.
 pub const MATCH_STEPS_MAX: usize = 4_096;
+/// Subscriptions of all sessions. The tenants share them.
+pub const SUBSCRIPTIONS_MAX: usize = 2_000_000;
 /// Subscriptions of all sessions of one device.
 pub const SUBSCRIPTIONS_PER_DEVICE_MAX: usize = 16_384;
 /// Those of them that make matches dear: filters with two or more `+`, or with more than [`WILDCARD_TAIL_LEVELS`] from a `+` on.
@@ -16,7 +18,7 @@ pub const WILDCARD_SUBSCRIPTIONS_PER_DEVICE_MAX: usize = 256;
 pub const WILDCARD_LEVELS_PER_DEVICE_MAX: usize = 1_024;
 /// See [`WILDCARD_SUBSCRIPTIONS_PER_DEVICE_MAX`].
 pub const WILDCARD_TAIL_LEVELS: usize = 8;
-/// Sessions that outlive their connections, over all tenants.
+/// Sessions that outlive their connections. The tenants share them.
 pub const SESSIONS_MAX: usize = 1_000_000;
 /// Messages of QoS 1 and 2 that wait for one session, in memory or on disk.
 pub const QUEUE_MESSAGES_MAX: u64 = kv::limits::RANGE_KEYS_MAX as u64;
@@ -28,7 +30,7 @@ pub const IMMEDIATE_MESSAGES_MAX: usize = 1_024;
 pub const WINDOW_MESSAGES: usize = 256;
 /// Bytes that one load of such a session reads from the engine.
 pub const WINDOW_BYTES: usize = 256 * 1024;
-/// Bytes of all messages in memory, and of their places in queues. Above it sessions with a queue on disk read from there, and other sessions drop.
+/// Bytes of all messages in memory, and of their places in queues. The tenants share them. Above it, and for a tenant above its share, sessions with a queue on disk read from there, and other sessions drop.
 pub const MEMORY_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Unacknowledged messages of QoS 1 and 2 that the server sends to a client without a Receive Maximum of its own.
 pub const INFLIGHT_MAX: u16 = 1_024;

@@ -100,7 +100,7 @@ fn a_device_has_a_limited_number_of_subscriptions_and_gets_room_back() {
     for attached in &sessions {
         broker.detach(attached, 0, 0);
     }
-    assert!(broker.device_subscriptions.is_empty());
+    assert!(broker.held_subscriptions.is_empty());
     assert_eq!(cost(&broker), 1);
 }
 
@@ -131,7 +131,7 @@ fn what_the_engine_refuses_leaves_no_trace() {
     let requests = [request("a/+/b"), request("a/+/b"), request("+/+")];
     assert!(broker.subscribe(&attached.session, &requests, &mut Vec::new()).unwrap_err().is_busy());
     assert_eq!((cost(&broker), broker.subscriptions()), (1, 0));
-    assert!(broker.device_subscriptions.is_empty());
+    assert!(broker.held_subscriptions.is_empty());
     kv.set_busy(None);
     broker.subscribe(&attached.session, &requests, &mut Vec::new()).unwrap();
     assert_eq!(broker.subscriptions(), 2);

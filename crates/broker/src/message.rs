@@ -1,7 +1,11 @@
 //! Messages of the broker.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+
+use parking_lot::RwLock;
+use uuid::Uuid;
 
 use super::subscription::Quality;
 
@@ -93,25 +97,33 @@ pub struct ToClient<'a> {
     pub call: Option<CallOf>,
 }
 
-/// Counts the bytes of all messages in memory, and of the places that they take in queues.
+/// Counts the bytes of all messages in memory, and of the places that they take in queues, together and for each tenant.
 #[derive(Debug, Default)]
 pub(super) struct MemoryAccount {
     bytes: Arc<AtomicUsize>,
+    by_tenant: RwLock<HashMap<Uuid, Arc<TenantAccount>>>,
+}
+
+/// What one tenant has of the bytes.
+#[derive(Debug)]
+struct TenantAccount {
+    bytes: AtomicUsize,
+    all: Arc<AtomicUsize>,
 }
 
 /// Bytes that count until they are dropped.
 #[derive(Debug)]
 pub(super) struct CountedBytes {
-    account: Arc<AtomicUsize>,
+    account: Arc<TenantAccount>,
     bytes: usize,
 }
 
 impl MemoryAccount {
-    /// Makes a message from its parts.
-    pub(super) fn message(&self, content: Content<'_>) -> Arc<Message> {
+    /// Makes a message of a tenant from its parts.
+    pub(super) fn message(&self, tenant: Uuid, content: Content<'_>) -> Arc<Message> {
         let Content { topic, payload, properties, expires_at_ms } = content;
         let bytes = size_of::<Message>() + topic.len() + payload.len() + properties.len();
-        let held = self.count(bytes);
+        let held = self.count(tenant, bytes);
         Arc::new(Message {
             topic: topic.into(),
             payload: payload.into(),
@@ -121,17 +133,39 @@ impl MemoryAccount {
         })
     }
 
-    /// Counts bytes.
-    pub(super) fn count(&self, bytes: usize) -> CountedBytes {
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        CountedBytes { account: Arc::clone(&self.bytes), bytes }
+    /// Counts bytes of a tenant.
+    fn count(&self, tenant: Uuid, bytes: usize) -> CountedBytes {
+        let account = self.account(tenant);
+        account.bytes.fetch_add(bytes, Ordering::Relaxed);
+        account.all.fetch_add(bytes, Ordering::Relaxed);
+        CountedBytes { account, bytes }
     }
 
-    /// Sets what a session has counted.
-    pub(super) fn set(&self, counted: &mut Option<CountedBytes>, bytes: usize) {
+    /// Sets what a session of a tenant has counted.
+    pub(super) fn set(&self, tenant: Uuid, counted: &mut Option<CountedBytes>, bytes: usize) {
         if counted.as_ref().map_or(0, |counted| counted.bytes) != bytes {
-            *counted = (bytes > 0).then(|| self.count(bytes));
+            *counted = (bytes > 0).then(|| self.count(tenant, bytes));
         }
+    }
+
+    /// The bytes of a tenant.
+    pub(super) fn bytes_of(&self, tenant: Uuid) -> usize {
+        self.by_tenant.read().get(&tenant).map_or(0, |account| account.bytes.load(Ordering::Relaxed))
+    }
+
+    /// Forgets tenants that do not exist any more and have nothing here.
+    pub(super) fn forget_tenants(&self, exists: &dyn Fn(Uuid) -> bool) {
+        let is_kept =
+            |tenant: &Uuid, account: &Arc<TenantAccount>| Arc::strong_count(account) > 1 || exists(*tenant);
+        self.by_tenant.write().retain(|tenant, account| is_kept(tenant, account));
+    }
+
+    fn account(&self, tenant: Uuid) -> Arc<TenantAccount> {
+        if let Some(account) = self.by_tenant.read().get(&tenant) {
+            return Arc::clone(account);
+        }
+        let new = || Arc::new(TenantAccount { bytes: AtomicUsize::new(0), all: Arc::clone(&self.bytes) });
+        Arc::clone(self.by_tenant.write().entry(tenant).or_insert_with(new))
     }
 
     /// The bytes that are counted.
@@ -142,7 +176,8 @@ impl MemoryAccount {
 
 impl Drop for CountedBytes {
     fn drop(&mut self) {
-        self.account.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.account.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.account.all.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 

@@ -17,6 +17,7 @@ use super::retained::{RetainedDraft, RetainedSizes};
 use super::session::{Session, SessionKey};
 use super::shared::{CONTENTS, SHARED_BYTES_MIN};
 use super::subscription::Quality;
+use super::tenant_shares::Shared;
 
 /// The result of publishing.
 #[derive(Debug, Default)]
@@ -123,7 +124,7 @@ impl Broker {
     /// Sends a message to one client, whatever it has subscribed to. Returns whether its queue has room; a full one is counted.
     pub fn send(&self, session: &Arc<Session>, message: ToClient<'_>) -> Result<bool, BrokerError> {
         let ToClient { content, qos, call } = message;
-        let message = self.message(content);
+        let message = self.message(session.tenant, content);
         let delivery = Delivery { message, qos, retain: false, identifiers: Vec::new(), call, share: None };
         self.enqueue(session, vec![delivery])
     }
@@ -198,14 +199,14 @@ impl Broker {
         if state.has_ended {
             return Err(Refusal::Ended);
         }
-        if !session.is_durable && self.is_memory_scarce() {
+        if !session.is_durable && self.is_memory_scarce(session.tenant) {
             return Err(Refusal::Full(Full { limit: "MEMORY_BYTES_MAX", max: self.memory_bytes_max as u64 }));
         }
         let number = state.queue.reserve(delivery.message.bytes()).map_err(Refusal::Full)?;
         if !session.is_durable {
             // They count before the next receiver of the message asks for memory.
             state.queue.make_places();
-            self.count_places(&mut state);
+            self.count_places(session.tenant, &mut state);
         }
         Ok(Some(number))
     }
@@ -275,9 +276,9 @@ impl Broker {
         let Some(number) = number else {
             // A message of QoS 0 is for clients that are there.
             let has_room = state.connection.is_none()
-                || !self.is_memory_scarce() && state.queue.push_immediate(delivery);
+                || !self.is_memory_scarce(session.tenant) && state.queue.push_immediate(delivery);
             self.metrics.dropped_immediate.inc_by(u64::from(!has_room));
-            self.count_places(&mut state);
+            self.count_places(session.tenant, &mut state);
             session.signal(&state);
             return;
         };
@@ -293,10 +294,10 @@ impl Broker {
         let keep = !session.is_durable
             || state.connection.is_some()
                 && state.queue.window_len() < limits::WINDOW_MESSAGES
-                && !self.is_memory_scarce();
+                && !self.is_memory_scarce(session.tenant);
         let durable_at = if session.is_durable { durable_at } else { 0 };
         state.queue.push(Waiting { number, delivery: Some(delivery), durable_at, shared }, keep);
-        self.count_places(&mut state);
+        self.count_places(session.tenant, &mut state);
         session.signal(&state);
     }
 
@@ -310,7 +311,15 @@ impl Broker {
         draft.contents.iter().for_each(|id| self.shared.forget(*id));
     }
 
-    pub(super) fn is_memory_scarce(&self) -> bool {
-        self.memory.bytes() > self.memory_bytes_max
+    /// Whether the messages of all tenants, or those of this one, take as much memory as they may.
+    pub(super) fn is_memory_scarce(&self, tenant: Uuid) -> bool {
+        let (all, max) = (self.memory.bytes(), self.memory_bytes_max);
+        if all.saturating_mul(2) <= max {
+            // Nobody is above half of what the others leave.
+            return false;
+        }
+        let own = self.memory.bytes_of(tenant);
+        let others = all.saturating_sub(own) as u64;
+        all > max || own as u64 > self.shares.most(tenant, Shared::MemoryBytes, max as u64, others)
     }
 }

@@ -260,14 +260,15 @@ impl Broker {
         let read = match QueueRecord::decode(value) {
             Ok(QueueRecord::Released) => Ok(None),
             Ok(QueueRecord::Message(record)) => Ok(record.share.map(|share| GroupMessage {
-                message: self.memory.message(record.content),
+                message: self.memory.message(ended.tenant, record.content),
                 qos: record.qos,
                 retain: record.retain,
                 share: share.into(),
             })),
             Ok(QueueRecord::Reference(reference)) => {
                 entry.content = Some(reference.shared);
-                let message = reference.share.map(|share| Ok((share, self.content(reference.shared)?)));
+                let message =
+                    reference.share.map(|share| Ok((share, self.content(ended.tenant, reference.shared)?)));
                 message.transpose().map(|found| {
                     found.map(|(share, message)| GroupMessage {
                         message,

@@ -249,7 +249,7 @@ fn a_full_queue_and_the_expiry_of_a_message_have_their_effect() {
     let broker = open(&kv);
     let first = member(&broker, "first", Quality::AtLeastOnce);
     let content = Content { topic: "t", payload: b"late", properties: &[], expires_at_ms: Some(-1) };
-    let (message, qos) = (broker.message(content), Quality::AtLeastOnce);
+    let (message, qos) = (broker.message(TENANT, content), Quality::AtLeastOnce);
     let mut publications = vec![Publication { message, qos, retain: false, tenant: TENANT, publisher: None }];
     broker.publish(&mut publications, &mut Published::default()).unwrap();
     let large = "x".repeat(4 << 20);

@@ -1,14 +1,15 @@
 //! Retained messages: the last message of a topic, for later subscribers.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use kv::{Direction, KeyRange, KeyValueStore, KvError, Space, WriteBatch};
 use uuid::Uuid;
 
 use super::limits;
-use super::message::{Delivery, MemoryAccount, Publication};
+use super::message::{Delivery, MemoryAccount, Message, Publication};
 use super::record::{MessageRecord, QueueRecord, read_retained_key, retained_key};
-use super::subscription::SubscriptionOptions;
+use super::subscription::{Quality, SubscriptionOptions};
 use model::topic::{literal_prefix, matches};
 
 /// Retained messages by tenant and topic.
@@ -79,7 +80,8 @@ impl RetainedCursor {
                 && let QueueRecord::Message(record) = QueueRecord::decode(&value)?
             {
                 bytes += value.len();
-                step.deliveries.extend(self.delivery(record, memory, now_ms));
+                let message = memory.message(tenant, record.content);
+                step.deliveries.extend(self.delivery(record.qos, message, now_ms));
             }
             last = Some(key);
         }
@@ -87,10 +89,9 @@ impl RetainedCursor {
         Ok(step)
     }
 
-    fn delivery(&self, record: MessageRecord<'_>, memory: &MemoryAccount, now_ms: i64) -> Option<Delivery> {
-        let message = memory.message(record.content);
+    fn delivery(&self, qos: Quality, message: Arc<Message>, now_ms: i64) -> Option<Delivery> {
         let identifiers = self.options.identifier.map(u32::from).into_iter().collect();
-        let qos = record.qos.min(self.options.qos);
+        let qos = qos.min(self.options.qos);
         let delivery = Delivery { qos, retain: true, identifiers, message, call: None, share: None };
         (!delivery.message.is_expired(now_ms)).then_some(delivery)
     }

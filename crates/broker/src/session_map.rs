@@ -8,12 +8,14 @@ use uuid::Uuid;
 use super::error::BrokerError;
 use super::limits;
 use super::session::{Session, SessionKey};
+use super::tenant_shares::{Shared, TenantShares};
 
-/// Sessions by key, and their number by device.
+/// Sessions by key, and their number by device and by tenant.
 #[derive(Debug, Default)]
 pub(super) struct SessionMap {
     by_key: HashMap<SessionKey, Arc<Session>>,
     by_device: HashMap<Uuid, usize>,
+    by_tenant: HashMap<Uuid, usize>,
 }
 
 impl SessionMap {
@@ -29,11 +31,24 @@ impl SessionMap {
         self.by_key.values().cloned().collect()
     }
 
-    /// Refuses another session of a device beyond the limits.
-    pub(super) fn check_room(&self, device: Uuid) -> Result<(), BrokerError> {
+    /// The number of sessions of a tenant.
+    pub(super) fn len_of(&self, tenant: Uuid) -> usize {
+        self.by_tenant.get(&tenant).copied().unwrap_or(0)
+    }
+
+    /// Refuses another session of a device beyond the limits, of which `shares` gives the tenant its share.
+    pub(super) fn check_room(
+        &self,
+        device: Uuid,
+        tenant: Uuid,
+        shares: &dyn TenantShares,
+    ) -> Result<(), BrokerError> {
         let of_device = self.by_device.get(&device).copied().unwrap_or(0);
+        let (max, of_tenant) = (limits::SESSIONS_MAX, self.len_of(tenant));
+        let share = shares.most(tenant, Shared::Sessions, max as u64, (self.len() - of_tenant) as u64);
         let limits = [
-            ("SESSIONS_MAX", limits::SESSIONS_MAX, self.len()),
+            ("SESSIONS_MAX", max, self.len()),
+            ("sessionsMax of the tenant, or its share of SESSIONS_MAX,", share as usize, of_tenant),
             ("SESSIONS_PER_DEVICE_MAX", limits::SESSIONS_PER_DEVICE_MAX, of_device),
         ];
         for (limit, max, present) in limits {
@@ -46,20 +61,26 @@ impl SessionMap {
     }
 
     pub(super) fn insert(&mut self, session: Arc<Session>) {
-        let device = session.key.device;
+        let (device, tenant) = (session.key.device, session.tenant);
         if self.by_key.insert(session.key.clone(), session).is_none() {
             *self.by_device.entry(device).or_default() += 1;
+            *self.by_tenant.entry(tenant).or_default() += 1;
         }
     }
 
     pub(super) fn remove(&mut self, key: &SessionKey) {
-        if self.by_key.remove(key).is_some()
-            && let Some(count) = self.by_device.get_mut(&key.device)
-        {
-            *count -= 1;
-            if *count == 0 {
-                self.by_device.remove(&key.device);
-            }
+        if let Some(session) = self.by_key.remove(key) {
+            subtract_one(&mut self.by_device, key.device);
+            subtract_one(&mut self.by_tenant, session.tenant);
+        }
+    }
+}
+
+fn subtract_one(counts: &mut HashMap<Uuid, usize>, of: Uuid) {
+    if let Some(count) = counts.get_mut(&of) {
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(&of);
         }
     }
 }

@@ -59,7 +59,7 @@ impl Broker {
         if client.expiry_s == 0 {
             return Ok((None, false));
         }
-        sessions.check_room(client.device)?;
+        sessions.check_room(client.device, client.tenant, &*self.shares)?;
         let (session, attached) = self.make(client, key, true);
         sessions.insert(session);
         Ok((Some(attached), false))
@@ -86,7 +86,7 @@ impl Broker {
         state.expiry_s = client.expiry_s;
         if session.is_durable {
             state.queue.return_to_store();
-            self.count_places(state);
+            self.count_places(session.tenant, state);
             self.record(session, state, 0);
         }
         session.take_signal();
@@ -108,7 +108,7 @@ impl Broker {
         state.retained = Vec::new();
         if session.is_durable && expiry_s > 0 {
             state.queue.return_to_store();
-            self.count_places(&mut state);
+            self.count_places(session.tenant, &mut state);
             self.record(session, &state, now_ms);
         } else {
             self.end_locked(session, &mut state);

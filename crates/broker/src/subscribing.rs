@@ -111,7 +111,7 @@ impl Broker {
             return Err(BrokerError::Limit { what, limit: "MATCH_STEPS_MAX", max, actual: actual as usize });
         }
         let is_first = index.put(request.filter, Subscriber::new(session, request.options));
-        if is_first && let Err(error) = self.device_subscriptions.add(session.key.device, request.filter) {
+        if is_first && let Err(error) = self.held_subscriptions.add(session, request.filter, &*self.shares) {
             index.remove(request.filter, session);
             return Err(error);
         }
@@ -120,7 +120,7 @@ impl Broker {
 
     pub(super) fn remove_from(&self, index: &mut SubscriptionIndex, session: &Session, filter: &str) {
         index.remove(filter, session);
-        self.device_subscriptions.remove(session.key.device, filter);
+        self.held_subscriptions.remove(session, filter);
     }
 
     /// Removes subscriptions of a session. `existed` gets an entry for each filter.

@@ -25,7 +25,7 @@ impl Wake for Wakes {
 
 pub(super) fn open(kv: &Arc<MemoryStore>) -> Broker {
     let kv = Arc::clone(kv) as Arc<dyn kv::KeyValueStore>;
-    Broker::open(kv, Arc::default(), Portion::ALL, 0).unwrap()
+    Broker::open(kv, Arc::default(), Portion::ALL, Arc::new(()), 0).unwrap()
 }
 
 pub(super) fn attach_request(client_id: &str, clean_start: bool, expiry_s: u32, now_ms: i64) -> Attach<'_> {
@@ -56,7 +56,7 @@ pub(super) fn subscribe(broker: &Broker, attached: &Attached, filter: &str, qos:
 }
 
 fn publication(broker: &Broker, topic: &str, payload: &[u8], qos: Quality, retain: bool) -> Publication {
-    let message = broker.message(Content { topic, payload, properties: &[], expires_at_ms: None });
+    let message = broker.message(TENANT, Content { topic, payload, properties: &[], expires_at_ms: None });
     Publication { message, qos, retain, tenant: TENANT, publisher: None }
 }
 
@@ -433,7 +433,7 @@ fn a_message_expires_until_it_is_sent_and_not_after_that() {
             properties: &[],
             expires_at_ms: Some(expires_at_ms),
         };
-        let (message, qos) = (broker.message(content), Quality::ExactlyOnce);
+        let (message, qos) = (broker.message(TENANT, content), Quality::ExactlyOnce);
         let mut publications =
             vec![Publication { message, qos, retain: false, tenant: TENANT, publisher: None }];
         broker.publish(&mut publications, &mut Published::default()).unwrap();

@@ -9,14 +9,14 @@ use kv::KeyValueStore;
 use model::PanicEndsProcess;
 use model::limits::{IngestLimits, Portion};
 use parking_lot::Mutex;
-use store::{ProgressWatcher, Store, StoreStatus};
+use store::{DefinitionLimits, ProgressWatcher, Store, StoreStatus};
 use tokio::sync::watch;
 
 use crate::Error;
 use crate::alarms::{self, AlarmStore, Inbox, RuleBook, RuleSeries, RuleThread};
 use crate::annotations::Usages;
 use crate::attributes::{Feed, Pushes, Writer};
-use crate::broker::{Broker, BrokerError};
+use crate::broker::{self, Broker, BrokerError};
 use crate::clock::{self, ReceiptClock};
 use crate::device_messages::Outboxes;
 use crate::device_state::{DeviceStates, StateThread};
@@ -36,6 +36,7 @@ use crate::rpc::{Calls, StoredCalls};
 use crate::taps::limits::TAP_PENDING_BYTES_MAX;
 use crate::taps::{Listeners, Tap};
 use crate::tenant_loads::TenantLoads;
+use crate::tenant_shares::TenantShares;
 use crate::ttls::Ttls;
 
 /// The application. All doors share it.
@@ -70,6 +71,7 @@ pub struct Hub {
     pub(crate) creations: Creations,
     pub(crate) packages: Packages,
     pub(crate) tenant_loads: TenantLoads,
+    pub(crate) tenant_shares: Arc<TenantShares>,
     pub(crate) alarms: Arc<AlarmStore>,
     pub(crate) rule_book: Arc<RuleBook>,
     pub(crate) alarm_inbox: Arc<Inbox>,
@@ -112,7 +114,11 @@ impl Hub {
         metrics: Arc<Metrics>,
     ) -> Result<Arc<Self>, BrokerError> {
         let now_ms = clock::system_now().micros() / 1_000;
-        let broker = Broker::open(Arc::clone(&kv), Arc::clone(&metrics.broker), memory, now_ms)?;
+        let registry = Arc::new(registry);
+        let tenant_shares = Arc::new(TenantShares::on(memory, Arc::clone(&registry), limits.series_max));
+        store.limit_definitions(Arc::clone(&tenant_shares) as Arc<dyn DefinitionLimits>);
+        let shares = Arc::clone(&tenant_shares) as Arc<dyn broker::TenantShares>;
+        let broker = Broker::open(Arc::clone(&kv), Arc::clone(&metrics.broker), memory, shares, now_ms)?;
         let live = Arc::new(Live::on(memory, Arc::clone(&metrics)));
         let fan_out = Arc::new(FanOut::new(Arc::clone(&live)));
         store.watch(Arc::clone(&fan_out) as Arc<dyn ProgressWatcher>);
@@ -140,7 +146,6 @@ impl Hub {
         let session_changes = watch::Sender::new(0);
         let changed = session_changes.clone();
         registry.on_session_change(move || changed.send_modify(|count| *count += 1));
-        let registry = Arc::new(registry);
         let alarms = Arc::new(AlarmStore::open(Arc::clone(&kv), Arc::clone(&metrics))?);
         let tap = Arc::new(Tap::new(memory.of(TAP_PENDING_BYTES_MAX), metrics.alarms.queued_bytes.clone()));
         let (rule_book, alarm_inbox) = (Arc::new(alarms::all_rules(&registry)), Arc::<Inbox>::default());
@@ -181,6 +186,7 @@ impl Hub {
             creations,
             packages,
             tenant_loads: TenantLoads::default(),
+            tenant_shares,
             alarms,
             rule_book,
             alarm_inbox,

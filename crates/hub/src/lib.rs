@@ -43,6 +43,7 @@ mod series_owner;
 mod table_scan;
 pub mod taps;
 pub mod tenant_loads;
+mod tenant_shares;
 mod thread_end;
 mod ttls;
 mod visible;

@@ -214,7 +214,11 @@ impl Plan<'_> {
 /// The reason for the sender of fields that are refused: the exceeded bound and their keys. `sender` has new columns, such as
 /// `the device truck-1`. `None` if a row is refused for something else than its columns.
 pub(crate) fn reason(sender: &str, batch: &Batch, refused: &[RefusedRow]) -> Option<String> {
-    let StoreError::TooManyColumns { table, what, limit, .. } = &refused.first()?.reason else { return None };
+    let (table, what, limit) = match &refused.first()?.reason {
+        StoreError::TooManyColumns { table, what, limit, .. } => (Some(table.name()), *what, *limit),
+        StoreError::OverLimit { what, limit, .. } => (None, *what, *limit),
+        _ => return None,
+    };
     let (mut keys, mut columns) = (Vec::new(), HashSet::new());
     for RefusedRow { row, fields, .. } in refused {
         if fields.is_empty() {
@@ -229,17 +233,21 @@ pub(crate) fn reason(sender: &str, batch: &Batch, refused: &[RefusedRow]) -> Opt
         }
     }
     let actual = limit + keys.len() as u64;
-    let what = match Bound::ALL.into_iter().find(|bound| bound.what() == *what) {
+    let what = match Bound::ALL.into_iter().find(|bound| bound.what() == what) {
         Some(Bound::Device) => format!(
             "with this message {sender} would have added {actual} columns since the start of the server, the limit is {limit} (ingest.columns_per_device_max)"
         ),
         Some(Bound::Minute) => format!(
             "with this message {sender} would have added {actual} columns in a minute, the limit is {limit} (ingest.new_columns_per_minute_max); send the keys again later"
         ),
-        Some(Bound::Table) | None => {
-            let table = table.name();
-            format!("with this message the table {table} would have {actual} columns, the limit is {limit}")
-        }
+        Some(Bound::Table) | None => match table {
+            Some(table) => {
+                format!(
+                    "with this message the table {table} would have {actual} columns, the limit is {limit}"
+                )
+            }
+            None => format!("the {what} would be above the limit, which is {limit}"),
+        },
     };
     let named = keys.iter().take(REFUSED_KEYS_NAMED_MAX).copied().collect::<Vec<_>>().join(", ");
     Some(match keys.len().saturating_sub(REFUSED_KEYS_NAMED_MAX) {

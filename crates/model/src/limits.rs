@@ -40,6 +40,8 @@ pub const REFUSED_KEYS_NAMED_MAX: usize = 8;
 pub const TOPIC_LEVELS_MAX: usize = 128;
 /// Most tables of one store.
 pub const TABLES_MAX: usize = 100_000;
+/// Columns of all tables. Each takes some hundred bytes of memory.
+pub const COLUMNS_MAX: usize = 2_000_000;
 /// Most rows in one batch; a session splits larger input.
 pub const BATCH_ROWS_MAX: usize = 65_536;
 /// Most bytes of one batch's keys and text values together.
@@ -274,6 +276,8 @@ pub struct IngestLimits {
     /// Most columns that one device may add in a minute. The first message of a device may have this many keys. A device that
     /// invents names reaches the limit above only after some minutes, in which an operator can notice it.
     pub new_columns_per_minute_max: usize,
+    /// Most series of all tables. Each takes some hundred bytes of memory for as long as the server runs.
+    pub series_max: u64,
     /// Seconds that a timestamp may be in the future.
     pub future_max_s: i64,
     /// Oldest accepted timestamp. Seconds that are read as milliseconds are in 1970, so the default is 1971-01-01.
@@ -308,6 +312,7 @@ impl Default for IngestLimits {
             json_depth_max: 32,
             columns_per_device_max: 1_000,
             new_columns_per_minute_max: 300,
+            series_max: SERIES_MAX as u64,
             future_max_s: 7 * 86_400,
             oldest: crate::Timestamp::from_micros(31_536_000_000_000),
             ttl: None,

@@ -22,11 +22,23 @@ const APPLICATION_ID: i32 = 0x5441_4348;
 /// The tables of a new registry.
 const SCHEMA: &str = include_str!("schema.sql");
 
-/// The version of the schema, in the header of the file. Versions 1 to 9 are of the time before the first release; commit
-/// [`LAST_MIGRATING_COMMIT`] reads them and makes version 10 of them.
-const VERSION: i32 = 10;
+/// The version of the schema, in the header of the file.
+const VERSION: i32 = 11;
 
-/// The last commit that reads versions before [`VERSION`].
+/// The oldest version that this code makes the newest of. Versions 1 to 9 are of the time before the first release; commit
+/// [`LAST_MIGRATING_COMMIT`] reads them and makes version 10 of them.
+const OLDEST_VERSION: i32 = 10;
+
+/// What makes version 11 of version 10: limits of tenants.
+const TO_VERSION_11: &str = "
+    ALTER TABLE tenant ADD COLUMN tables_max INTEGER CHECK (tables_max > 0);
+    ALTER TABLE tenant ADD COLUMN series_max INTEGER CHECK (series_max > 0);
+    ALTER TABLE tenant ADD COLUMN columns_max INTEGER CHECK (columns_max > 0);
+    ALTER TABLE tenant ADD COLUMN sessions_max INTEGER CHECK (sessions_max > 0);
+    ALTER TABLE tenant ADD COLUMN subscriptions_max INTEGER CHECK (subscriptions_max > 0);
+";
+
+/// The last commit that reads versions before [`OLDEST_VERSION`].
 const LAST_MIGRATING_COMMIT: &str = "ad6acc8b";
 
 /// How long to wait for another process that has the file open.
@@ -95,7 +107,8 @@ fn not_a_database(path: &Path) -> impl FnOnce(rusqlite::Error) -> RegistryError 
     }
 }
 
-/// Fills an empty file, and refuses one of another version. All or nothing: a crash leaves the file empty.
+/// Fills an empty file, brings an older one to the newest version, and refuses one of another version. All or nothing: a crash leaves
+/// the file as it was.
 fn prepare(connection: &mut Connection, path: &Path) -> Result<(), RegistryError> {
     let failed = || RegistryError::sqlite("fill the new registry", path);
     let transaction =
@@ -104,7 +117,8 @@ fn prepare(connection: &mut Connection, path: &Path) -> Result<(), RegistryError
     match found {
         0 => create(&transaction).map_err(failed())?,
         VERSION => {}
-        1..VERSION => {
+        OLDEST_VERSION => migrate(&transaction).map_err(failed())?,
+        1..OLDEST_VERSION => {
             let commit = LAST_MIGRATING_COMMIT;
             return Err(RegistryError::TooOld { path: path.into(), found, known, commit });
         }
@@ -118,6 +132,11 @@ fn create(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
     transaction.pragma_update(None, "user_version", VERSION)?;
     fill(transaction)
+}
+
+fn migrate(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
+    transaction.execute_batch(TO_VERSION_11)?;
+    transaction.pragma_update(None, "user_version", VERSION)
 }
 
 /// The file's version; 0 for an empty one.

@@ -23,7 +23,7 @@ use super::index::{Account, Index};
 use super::package_ids::PackageIds;
 use super::provision_terms::ProvisionTerms;
 use super::relation::{Relation, RelationKey};
-use super::tenant_limits::TenantLimits;
+use super::tenant_limits::{TenantLimit, TenantLimits};
 use super::user::{Activation, ApiKey, User};
 use crate::entity_id::EntityId;
 use crate::namespace::namespace_of;
@@ -35,9 +35,10 @@ type Read<T> = rusqlite::Result<T>;
 pub(super) fn load(connection: &Connection, path: &Path) -> Result<Index, RegistryError> {
     let read = || {
         let mut index = Index::default();
-        let sql = "SELECT id, name, contact, additional_info, created_at, version, messages_per_second_max, \
-                   points_per_second_max, connections_max FROM tenant";
-        index.tenants = rows(connection, sql, tenant)?;
+        let limits = TenantLimit::ALL.map(TenantLimit::metric).join(", ");
+        let sql =
+            format!("SELECT id, name, contact, additional_info, created_at, version, {limits} FROM tenant");
+        index.tenants = rows(connection, &sql, tenant)?;
         index.deleted_tenants = rows(connection, "SELECT id FROM deleted_tenant", |row| row.get(0))?;
         let sql = "SELECT id, tenant, title, contact, additional_info, created_at, version FROM customer";
         rows(connection, sql, customer)?.into_iter().for_each(|one| index.customers.put(one));
@@ -117,11 +118,7 @@ fn tenant(row: &Row<'_>) -> Read<Arc<Tenant>> {
         name: row.get(1)?,
         contact: contact(row, 2)?,
         additional_info: row.get(3)?,
-        limits: TenantLimits {
-            messages_per_second_max: limit(row, 6)?,
-            points_per_second_max: limit(row, 7)?,
-            connections_max: limit(row, 8)?,
-        },
+        limits: TenantLimits::try_from_fn(|one| limit(row, 6 + one as usize))?,
         created_at: time(row, 4)?,
         version: row.get(5)?,
     }))

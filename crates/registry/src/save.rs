@@ -31,18 +31,17 @@ pub(super) fn database(transaction: &Transaction<'_>, database: &Database) -> Wr
 
 pub(super) fn tenant(transaction: &Transaction<'_>, tenant: &Tenant) -> Written {
     let Tenant { id, name, contact, additional_info, limits, created_at, version } = tenant;
-    let sql = "INSERT INTO tenant (id, name, contact, additional_info, created_at, version, \
-               messages_per_second_max, points_per_second_max, connections_max) \
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT (id) DO UPDATE SET name = excluded.name, \
-               contact = excluded.contact, additional_info = excluded.additional_info, version = excluded.version, \
-               messages_per_second_max = excluded.messages_per_second_max, \
-               points_per_second_max = excluded.points_per_second_max, connections_max = excluded.connections_max";
-    let [messages, points, connections] =
-        TenantLimit::ALL.map(|limit| limits.value(limit).map(NonZeroU32::get));
+    let sql = "INSERT INTO tenant (id, name, contact, additional_info, created_at, version) \
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (id) DO UPDATE SET name = excluded.name, \
+               contact = excluded.contact, additional_info = excluded.additional_info, version = excluded.version";
     let (contact, created_at) = (contact.stored(), created_at.millis());
-    let values =
-        params![id, name, contact, additional_info, created_at, version, messages, points, connections];
-    transaction.execute(sql, values).map(drop)
+    transaction.execute(sql, params![id, name, contact, additional_info, created_at, version])?;
+    for limit in TenantLimit::ALL {
+        let sql = format!("UPDATE tenant SET {} = ?2 WHERE id = ?1", limit.metric());
+        let value = limits.value(limit).map(NonZeroU32::get);
+        transaction.prepare_cached(&sql)?.execute(params![id, value])?;
+    }
+    Ok(())
 }
 
 pub(super) fn customer(transaction: &Transaction<'_>, customer: &Customer) -> Written {

@@ -18,7 +18,12 @@ CREATE TABLE tenant (
     version                 INTEGER NOT NULL DEFAULT 1,
     messages_per_second_max INTEGER CHECK (messages_per_second_max > 0),
     points_per_second_max   INTEGER CHECK (points_per_second_max > 0),
-    connections_max         INTEGER CHECK (connections_max > 0)
+    connections_max         INTEGER CHECK (connections_max > 0),
+    tables_max              INTEGER CHECK (tables_max > 0),
+    series_max              INTEGER CHECK (series_max > 0),
+    columns_max             INTEGER CHECK (columns_max > 0),
+    sessions_max            INTEGER CHECK (sessions_max > 0),
+    subscriptions_max       INTEGER CHECK (subscriptions_max > 0)
 ) STRICT, WITHOUT ROWID;
 
 -- Tenants that were deleted. The server drops their tables, also those that it could not drop at once. A tenant that is unknown without being

@@ -36,6 +36,16 @@ impl Registry {
         tenants
     }
 
+    /// The number of tenants.
+    pub fn tenant_count(&self) -> usize {
+        self.index.read().tenants.len()
+    }
+
+    /// The limits of a tenant; none for one that does not exist.
+    pub fn tenant_limits(&self, tenant: Uuid) -> TenantLimits {
+        self.index.read().tenant(tenant).map(|tenant| tenant.limits).unwrap_or_default()
+    }
+
     /// A page of all tenants.
     pub fn tenants_page(&self, request: PageRequest<'_>) -> Result<Page<Arc<Tenant>>, RegistryError> {
         request.check()?;

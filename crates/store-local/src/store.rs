@@ -10,9 +10,9 @@ use std::time::Duration;
 use model::{Batch, PanicEndsProcess, SeriesId, SeriesKey, TableName, Timestamp};
 use parking_lot::Mutex;
 use store::{
-    ByteProgress, CheckReport, Deletion, Durability, LatestValue, Maintenance, MissingColumn, PartsSize,
-    Progress, ProgressWatcher, Reader, Rewritten, Scan, ScannedBlock, Sequence, SeriesSet, StoreError,
-    StoreFiles, StoreStatus, TableSnapshot, TableStatus, Writer,
+    ByteProgress, CheckReport, DefinitionCounts, DefinitionLimits, Deletion, Durability, LatestValue,
+    Maintenance, MissingColumn, PartsSize, Progress, ProgressWatcher, Reader, Rewritten, Scan, ScannedBlock,
+    Sequence, SeriesSet, StoreError, StoreFiles, StoreStatus, TableSnapshot, TableStatus, Writer,
 };
 
 use crate::append::NewColumns;
@@ -246,6 +246,14 @@ impl Maintenance for LocalStore {
     fn set_ttl(&self, table: &TableName, ttl: Option<Duration>) -> Result<(), StoreError> {
         let _guard = PanicEndsProcess::begin();
         self.core.set_ttl(table, ttl)
+    }
+
+    fn limit_definitions(&self, limits: Arc<dyn DefinitionLimits>) {
+        self.core.state.lock().catalog.limits = Some(limits);
+    }
+
+    fn definitions(&self) -> DefinitionCounts {
+        self.core.state.lock().catalog.definitions().clone()
     }
 
     fn drop_key(&self, table: &TableName, key: &str) -> Result<bool, StoreError> {

@@ -31,7 +31,7 @@ pub use device_messages::DeviceMessageMetrics;
 pub use histogram::LatencyHistogram;
 pub use rpc::RpcMetrics;
 use tenants::TenantMetrics;
-pub(crate) use tenants::TenantReport;
+pub(crate) use tenants::{TenantReport, TenantUsage};
 
 /// A door: a listener with a protocol. Also the label of its metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -57,6 +57,11 @@ impl fmt::Display for TenantLimitExceeded {
             TenantLimit::Messages => "messages a second of the devices",
             TenantLimit::Points => "points a second",
             TenantLimit::Connections => "connections of the devices",
+            TenantLimit::Tables => "tables",
+            TenantLimit::Series => "series",
+            TenantLimit::Columns => "columns",
+            TenantLimit::Sessions => "sessions",
+            TenantLimit::Subscriptions => "subscriptions",
         };
         write!(f, "the limit of the tenant is {value} {what} ({name}); send less, or ask for a higher limit")
     }
@@ -74,8 +79,8 @@ impl TenantLoad {
         let bucket = |rate: Option<NonZeroU32>| rate.map(|rate| TokenBucket::new(rate, now));
         let mut rates = self.rates.lock();
         if rates.limits != limits {
-            let (messages, points) =
-                (bucket(limits.messages_per_second_max), bucket(limits.points_per_second_max));
+            let [messages, points] =
+                [TenantLimit::Messages, TenantLimit::Points].map(|limit| bucket(limits.value(limit)));
             *rates = Rates { limits, messages, points };
         }
         self.has_rates.store(rates.messages.is_some() || rates.points.is_some(), Ordering::Release);
@@ -89,7 +94,7 @@ impl TenantLoad {
         // Before the limit is compared, so that two connections cannot both be the last one.
         let before = self.connections.fetch_add(1, Ordering::Relaxed);
         let connection = TenantConnection(Arc::clone(self));
-        let limit = self.rates.lock().limits.connections_max;
+        let limit = self.rates.lock().limits.value(TenantLimit::Connections);
         match limit.filter(|limit| before >= limit.get() as usize) {
             Some(limit) => Err(self.exceeded(TenantLimit::Connections, limit, Duration::from_secs(1))),
             None => Ok(connection),
@@ -105,7 +110,7 @@ impl TenantLoad {
             let mut rates = self.rates.lock();
             self.check_points_of(&mut rates, now)?;
             let Rates { limits, messages, .. } = &mut *rates;
-            if let (Some(bucket), Some(value)) = (messages, limits.messages_per_second_max) {
+            if let (Some(bucket), Some(value)) = (messages, limits.value(TenantLimit::Messages)) {
                 bucket.take(now).map_err(|wait| self.exceeded(TenantLimit::Messages, value, wait))?;
             }
         }
@@ -146,7 +151,7 @@ impl TenantLoad {
 
     fn check_points_of(&self, rates: &mut Rates, now: Instant) -> Result<(), TenantLimitExceeded> {
         let Rates { limits, points, .. } = rates;
-        let (Some(bucket), Some(value)) = (points, limits.points_per_second_max) else { return Ok(()) };
+        let (Some(bucket), Some(value)) = (points, limits.value(TenantLimit::Points)) else { return Ok(()) };
         bucket.check(now).map_err(|wait| self.exceeded(TenantLimit::Points, value, wait))
     }
 
@@ -169,9 +174,10 @@ mod tests {
     use super::*;
 
     fn limits(messages: u32, points: u32, connections: u32) -> TenantLimits {
-        let [messages_per_second_max, points_per_second_max, connections_max] =
-            [messages, points, connections].map(NonZeroU32::new);
-        TenantLimits { messages_per_second_max, points_per_second_max, connections_max }
+        TenantLimits::default()
+            .with(TenantLimit::Messages, NonZeroU32::new(messages))
+            .with(TenantLimit::Points, NonZeroU32::new(points))
+            .with(TenantLimit::Connections, NonZeroU32::new(connections))
     }
 
     #[test]

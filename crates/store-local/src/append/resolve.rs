@@ -2,9 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use model::{Batch, FieldType, SeriesId, TableName, name};
-use store::{MissingColumn, RefusedRow, RefusedRows, StoreError};
+use model::{Batch, FieldType, Namespace, SeriesId, TableName, name};
+use store::{Definitions, MissingColumn, RefusedRow, RefusedRows, StoreError};
 
+use crate::catalog::Catalog;
 use crate::core::State;
 use crate::entry::Entry;
 use crate::series_state::{NO_TABLE, SeriesState};
@@ -32,7 +33,7 @@ pub(super) fn resolve(
     if new_columns == NewColumns::Decline {
         return Ok(false);
     }
-    check_columns(batch, &missing(state, batch, columns_max)?)?;
+    check_columns(&state.catalog, batch, &missing(state, batch, columns_max)?)?;
     define_missing(state, batch);
     let complete = try_resolve(state, batch)?;
     assert!(complete, "BUG: a column was not defined");
@@ -121,17 +122,28 @@ fn find_tables(found: &mut Vec<u32>, series: &[SeriesState], batch: &Batch) -> R
     RefusedRows::check(rows.map(|(row, _)| unknown(row)).collect())
 }
 
-/// Refuses the fields that would give a table too many columns: those whose columns are needed last.
-fn check_columns(batch: &Batch, missing: &[MissingColumn<'_>]) -> Result<(), StoreError> {
+/// Refuses the fields that would give a table or its namespace too many columns: those whose columns are needed last.
+fn check_columns(catalog: &Catalog, batch: &Batch, missing: &[MissingColumn<'_>]) -> Result<(), StoreError> {
     let mut added: HashMap<&TableName, HashSet<(&str, FieldType)>> = HashMap::new();
-    let mut refused: HashMap<(SeriesId, &str, FieldType), &MissingColumn<'_>> = HashMap::new();
+    let mut of_namespaces: HashMap<Namespace, u64> = HashMap::new();
+    let mut refused: HashMap<(SeriesId, &str, FieldType), StoreError> = HashMap::new();
     for column in missing {
         let (of_table, key, field_type) =
             (added.entry(&column.table).or_default(), column.key, column.field_type);
-        if column.table_columns + of_table.len() < column.table_columns_max {
-            of_table.insert((key, field_type));
-        } else if !of_table.contains(&(key, field_type)) {
-            refused.insert((column.series, key, field_type), column);
+        if of_table.contains(&(key, field_type)) {
+            continue;
+        }
+        let of_namespace = of_namespaces.entry(column.table.namespace()).or_default();
+        let new = Definitions { columns: *of_namespace + 1, ..Definitions::default() };
+        let room = check_table(column, of_table.len()).and_then(|()| catalog.check_new(&column.table, new));
+        match room {
+            Ok(()) => {
+                of_table.insert((key, field_type));
+                *of_namespace += 1;
+            }
+            Err(reason) => {
+                refused.insert((column.series, key, field_type), reason);
+            }
         }
     }
     if refused.is_empty() {
@@ -141,21 +153,24 @@ fn check_columns(batch: &Batch, missing: &[MissingColumn<'_>]) -> Result<(), Sto
     for (row, of_batch) in batch.rows().enumerate() {
         let (mut fields, mut first) = (Vec::new(), None);
         for (number, field) in of_batch.fields().enumerate() {
-            if let Some(column) = refused.get(&(of_batch.series(), field.key, field.value.field_type())) {
+            if let Some(reason) = refused.get(&(of_batch.series(), field.key, field.value.field_type())) {
                 fields.push(number);
-                first.get_or_insert(*column);
+                first.get_or_insert(reason);
             }
         }
-        let Some(MissingColumn { table, table_columns, table_columns_max, .. }) = first else { continue };
-        let reason = StoreError::TooManyColumns {
-            table: table.clone(),
-            what: "columns of a table",
-            actual: (table_columns + added[table].len() + fields.len()) as u64,
-            limit: *table_columns_max as u64,
-        };
-        rows.push(RefusedRow { row, fields, reason });
+        rows.extend(first.map(|reason| RefusedRow { row, fields, reason: reason.clone() }));
     }
     RefusedRows::check(rows)
+}
+
+/// Refuses one more column of a table that gets `added` others with it.
+fn check_table(column: &MissingColumn<'_>, added: usize) -> Result<(), StoreError> {
+    let (present, limit) = (column.table_columns + added, column.table_columns_max);
+    if present < limit {
+        return Ok(());
+    }
+    let (what, table) = ("columns of a table", column.table.clone());
+    Err(StoreError::TooManyColumns { table, what, actual: present as u64 + 1, limit: limit as u64 })
 }
 
 /// Defines the columns that are missing, in the order of their appearance.

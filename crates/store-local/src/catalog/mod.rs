@@ -25,7 +25,9 @@ use std::sync::{Arc, OnceLock};
 use foldhash::fast::RandomState;
 use model::{FieldType, SeriesKey, TableName, limits};
 use parking_lot::RwLock;
-use store::{FieldColumn, StoreError, TableColumns, TagColumn};
+use store::{
+    DefinitionCounts, DefinitionLimits, Definitions, FieldColumn, StoreError, TableColumns, TagColumn,
+};
 
 pub(crate) use limit::check;
 pub(crate) use list::{each_series, tag_values};
@@ -61,6 +63,10 @@ pub(crate) struct Catalog {
     /// The time by which retention dropped rows last, as the manifest records it.
     pub(crate) retention: Option<i64>,
     dropped_tables: usize,
+    /// What is defined for each namespace.
+    counts: DefinitionCounts,
+    /// Who limits new definitions.
+    pub(crate) limits: Option<Arc<dyn DefinitionLimits>>,
     /// Number of definitions that [`fill_gaps`](Self::fill_gaps) has made up.
     stand_ins: usize,
 }
@@ -68,6 +74,8 @@ pub(crate) struct Catalog {
 /// The definitions of one table: keys, columns and tags.
 pub(crate) struct Table {
     pub(crate) name: TableName,
+    /// The number of its namespace in the counts of definitions.
+    namespace: usize,
     pub(crate) keys: Vec<Key>,
     pub(crate) tags: Vec<Tag>,
     /// How long the store keeps the rows, in microseconds; 0 means forever. `None` without a setting.
@@ -153,10 +161,11 @@ impl Key {
 }
 
 impl Table {
-    fn new(name: TableName) -> Self {
+    fn new(name: TableName, namespace: usize) -> Self {
         let internal = [SERIES_COLUMN, SEQUENCE_COLUMN, TS_COLUMN];
         Self {
             name,
+            namespace,
             keys: Vec::new(),
             tags: Vec::new(),
             ttl_us: None,
@@ -273,11 +282,17 @@ impl Catalog {
             .tags()
             .iter()
             .filter(|(name, _)| known.is_none_or(|table| self.tables[table as usize].tag(name).is_none()));
-        let columns = known.map_or(0, |table| self.tables[table as usize].columns()) + new_tags.count();
+        let new_tags = new_tags.count();
+        let columns = known.map_or(0, |table| self.tables[table as usize].columns()) + new_tags;
         check("columns of a table", columns.saturating_sub(1), columns_max)?;
+        if known.is_none() {
+            check("tables", self.live_tables(), tables_max)?;
+        }
+        let tables = u64::from(known.is_none());
+        self.check_new(key.table(), Definitions { tables, series: 1, columns: new_tags as u64 })?;
         let table = match known {
             Some(table) => table,
-            None => self.create_table(key.table(), tables_max, log)?,
+            None => self.define_table(key.table(), log),
         };
         let mut encoded = Vec::new();
         for (name, value) in key.tags() {
@@ -333,10 +348,37 @@ impl Catalog {
         log: &mut dyn FnMut(Entry<'_>),
     ) -> Result<u32, StoreError> {
         check("tables", self.live_tables(), tables_max)?;
+        self.check_new(name, Definitions { tables: 1, ..Definitions::default() })?;
+        Ok(self.define_table(name, log))
+    }
+
+    fn define_table(&mut self, name: &TableName, log: &mut dyn FnMut(Entry<'_>)) -> u32 {
         let id = self.tables.len() as u32;
         self.define(Entry::Table { id, name: name.canonical() }, log)
             .expect("BUG: the next table number is free");
-        Ok(id)
+        id
+    }
+
+    /// Asks who limits definitions about new ones for a table.
+    pub(crate) fn check_new(&self, table: &TableName, new: Definitions) -> Result<(), StoreError> {
+        self.limits.as_ref().map_or(Ok(()), |limits| limits.check(table, new, &self.counts))
+    }
+
+    /// What is defined for each namespace, without what was dropped.
+    pub(crate) fn definitions(&self) -> &DefinitionCounts {
+        &self.counts
+    }
+
+    /// What is defined for a table.
+    fn definitions_of(&self, table: u32) -> Definitions {
+        match self.tables.get(table as usize) {
+            Some(known) if !known.dropped => Definitions {
+                tables: 1,
+                series: self.series.read().count(table),
+                columns: known.columns() as u64,
+            },
+            _ => Definitions::default(),
+        }
     }
 
     fn tag(&mut self, table: u32, name: &str, log: &mut dyn FnMut(Entry<'_>)) -> u32 {
@@ -375,6 +417,17 @@ impl Catalog {
 
     /// Applies a new definition, or one from a file. A known definition changes nothing. Returns whether it was new.
     pub(crate) fn apply(&mut self, entry: Entry<'_>) -> Result<bool, Malformed> {
+        let Some(table) = entry.defined_table() else { return self.apply_uncounted(entry) };
+        let before = self.definitions_of(table);
+        let applied = self.apply_uncounted(entry);
+        let after = self.definitions_of(table);
+        if before != after {
+            self.counts.change(self.tables[table as usize].namespace, before, after);
+        }
+        applied
+    }
+
+    fn apply_uncounted(&mut self, entry: Entry<'_>) -> Result<bool, Malformed> {
         match entry {
             Entry::Table { id, name } => self.apply_table(id, name),
             Entry::Column { table, key, field_type, name, physical } => {
@@ -455,7 +508,9 @@ impl Catalog {
             None if id as usize != self.tables.len() => return Err(Malformed("table number out of order")),
             None => {}
         }
-        let table = Table::new(TableName::from_canonical(name));
+        let name = TableName::from_canonical(name);
+        let namespace = self.counts.number(name.namespace());
+        let table = Table::new(name, namespace);
         if self.table_numbers.insert(table.name.clone(), id).is_some() {
             return Err(Malformed("table name defined twice"));
         }

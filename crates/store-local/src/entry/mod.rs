@@ -103,6 +103,24 @@ pub(crate) fn put_run(out: &mut Vec<u8>, rows: Numbers<'_>) {
 pub(crate) const ROW_OVERHEAD_BYTES: usize = 24;
 
 impl<'a> Entry<'a> {
+    /// The table whose tables, series or columns the definition may change.
+    pub(crate) fn defined_table(&self) -> Option<u32> {
+        match *self {
+            Self::Table { id: table, .. }
+            | Self::Column { table, .. }
+            | Self::Tag { table, .. }
+            | Self::Series { table, .. }
+            | Self::DroppedKey { table, .. }
+            | Self::DroppedSeries { table, .. }
+            | Self::DroppedTable { table } => Some(table),
+            Self::Row { .. }
+            | Self::Run(_)
+            | Self::Ttl { .. }
+            | Self::Retention { .. }
+            | Self::Deletion { .. } => None,
+        }
+    }
+
     pub(crate) fn put(&self, out: &mut Vec<u8>) {
         match *self {
             Self::Table { id, name } => {

@@ -3,6 +3,7 @@
 //! The tests of a backend call [`run`] with a function that makes an empty store. A failed check panics, and its name
 //! is in the backtrace. No check depends on time: a wait ends when [`Progress`](crate::Progress) says so.
 
+mod definitions;
 mod deletion;
 mod deletion_of_rows;
 mod deletion_of_series;
@@ -57,6 +58,7 @@ pub fn run(make: &dyn Fn() -> Arc<dyn Store>) {
         .chain(deletion::CHECKS)
         .chain(deletion_of_rows::CHECKS);
     let all = all.chain(deletion_of_series::CHECKS).chain(series_lists::CHECKS).chain(namespaces::CHECKS);
+    let all = all.chain(definitions::CHECKS);
     for check in all {
         let store = make();
         check(&patient::PatientStore(Arc::clone(&store)));

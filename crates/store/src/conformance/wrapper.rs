@@ -7,9 +7,9 @@ use std::time::Duration;
 use model::{Batch, SeriesId, SeriesKey, TableName, Timestamp};
 
 use crate::{
-    ByteProgress, CheckReport, Deletion, Durability, LatestValue, Maintenance, MissingColumn, Progress,
-    ProgressWatcher, Reader, Rewritten, Scan, ScannedBlock, Sequence, SeriesSet, Store, StoreError,
-    StoreFiles, StoreStatus, TableSnapshot, TableStatus, Ticket, Writer,
+    ByteProgress, CheckReport, DefinitionCounts, DefinitionLimits, Deletion, Durability, LatestValue,
+    Maintenance, MissingColumn, Progress, ProgressWatcher, Reader, Rewritten, Scan, ScannedBlock, Sequence,
+    SeriesSet, Store, StoreError, StoreFiles, StoreStatus, TableSnapshot, TableStatus, Ticket, Writer,
 };
 
 /// What a store around another one changes. Everything has a default that changes nothing.
@@ -157,6 +157,14 @@ impl<W: Wrapper> Maintenance for W {
 
     fn drop_expired(&self, now: Timestamp) -> Result<u64, StoreError> {
         self.inner().drop_expired(now)
+    }
+
+    fn limit_definitions(&self, limits: Arc<dyn DefinitionLimits>) {
+        self.inner().limit_definitions(limits);
+    }
+
+    fn definitions(&self) -> DefinitionCounts {
+        self.inner().definitions()
     }
 
     fn status(&self) -> StoreStatus {

@@ -1,10 +1,12 @@
 //! What keeps a store in order.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use model::{TableName, Timestamp};
 
 use crate::check::{ByteProgress, CheckReport};
+use crate::definitions::{DefinitionCounts, DefinitionLimits};
 use crate::error::StoreError;
 use crate::files::StoreFiles;
 use crate::rewritten::Rewritten;
@@ -59,6 +61,13 @@ pub trait Maintenance: Send + Sync + 'static {
     /// [`StoreError::Closed`], [`StoreError::Sealed`], and [`StoreError::Io`] while the disk has no room for a few bytes;
     /// a later call will succeed.
     fn drop_expired(&self, now: Timestamp) -> Result<u64, StoreError>;
+
+    /// Sets who limits what callers define from now on: tables, series and columns. The store asks `limits` before each new definition
+    /// and refuses what `limits` refuses. What is defined stays.
+    fn limit_definitions(&self, limits: Arc<dyn DefinitionLimits>);
+
+    /// What the store has defined for each namespace, without what was dropped or deleted.
+    fn definitions(&self) -> DefinitionCounts;
 
     /// Sizes and health. The call is cheap enough for every second.
     fn status(&self) -> StoreStatus;

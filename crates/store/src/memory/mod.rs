@@ -16,9 +16,10 @@ use parking_lot::Mutex;
 use crate::deletion::several_tables;
 use crate::table::{DAY_US, oldest_kept};
 use crate::{
-    Deletion, Durability, LateFailures, LatestValue, Maintenance, MissingColumn, Order, Progress,
-    ProgressWatcher, Reader, RefusedRow, RefusedRows, Scan, ScannedBlock, Sequence, SeriesSet, StoreError,
-    StoreStatus, TableColumns, TableSnapshot, TableStatus, Ticket, ValueColumn, Writer,
+    DefinitionCounts, DefinitionLimits, Definitions, Deletion, Durability, LateFailures, LatestValue,
+    Maintenance, MissingColumn, Order, Progress, ProgressWatcher, Reader, RefusedRow, RefusedRows, Scan,
+    ScannedBlock, Sequence, SeriesSet, StoreError, StoreStatus, TableColumns, TableSnapshot, TableStatus,
+    Ticket, ValueColumn, Writer,
 };
 
 /// A [`Store`](crate::Store) in memory. A later append overwrites an earlier one, so the store has nothing to merge.
@@ -45,6 +46,7 @@ struct State {
     busy: Option<String>,
     series_busy: Option<String>,
     tables_max: Option<usize>,
+    limits: Option<Arc<dyn DefinitionLimits>>,
     sealed: Option<String>,
     closed: bool,
 }
@@ -182,6 +184,60 @@ impl State {
         Ok(())
     }
 
+    /// Asks who limits definitions about a new series or a new table.
+    fn check_new(&self, table: &TableName, tags: &[&str], series: u64) -> Result<(), StoreError> {
+        let Some(limits) = &self.limits else { return Ok(()) };
+        let known = self.tables.get(table);
+        let new_tags = tags
+            .iter()
+            .filter(|tag| known.is_none_or(|known| known.tags.iter().all(|one| *one.tag != ***tag)));
+        let (tables, columns) = (u64::from(known.is_none()), new_tags.count() as u64);
+        limits.check(table, Definitions { tables, series, columns }, &self.definitions())
+    }
+
+    /// Asks who limits definitions about the new columns of a batch, and names the rows and fields that get none.
+    fn check_new_columns(&self, batch: &Batch) -> Result<(), StoreError> {
+        let Some(limits) = &self.limits else { return Ok(()) };
+        let present = self.definitions();
+        let mut added: Vec<(TableName, &str, FieldType)> = Vec::new();
+        let mut refused = Vec::new();
+        for (number, row) in batch.rows().enumerate() {
+            let (mut fields, mut reason) = (Vec::new(), None);
+            let columns = &self.tables[&self.table_of[row.series().0 as usize]];
+            for (field_number, field) in row.fields().enumerate() {
+                let new = (columns.table.clone(), field.key, field.value.field_type());
+                if columns.has_field(new.1, new.2) || added.contains(&new) {
+                    continue;
+                }
+                let of_namespace =
+                    |one: &&(TableName, &str, FieldType)| one.0.namespace() == new.0.namespace();
+                let count = added.iter().filter(of_namespace).count() as u64 + 1;
+                match limits.check(&new.0, Definitions { columns: count, ..Definitions::default() }, &present)
+                {
+                    Ok(()) => added.push(new),
+                    Err(error) => {
+                        fields.push(field_number);
+                        reason.get_or_insert(error);
+                    }
+                }
+            }
+            refused.extend(reason.map(|reason| RefusedRow { row: number, fields, reason }));
+        }
+        RefusedRows::check(refused)
+    }
+
+    /// What is defined for each namespace.
+    fn definitions(&self) -> DefinitionCounts {
+        let mut counts = DefinitionCounts::default();
+        for (table, columns) in &self.tables {
+            let series = self.keys.keys().filter(|key| key.table() == table).count() as u64;
+            let columns = (columns.tags.len() + columns.fields.len()) as u64;
+            let number = counts.number(table.namespace());
+            counts.change(number, Definitions::default(), Definitions { tables: 1, series, columns });
+        }
+        counts
+    }
+
     fn table(&mut self, series: SeriesId) -> &mut TableColumns {
         let name = &self.table_of[series.0 as usize];
         self.tables.get_mut(name).expect("BUG: a series has a table")
@@ -220,6 +276,8 @@ impl Writer for MemoryStore {
             let (actual, limit) = (tables as u64 + 1, limit as u64);
             return Err(StoreError::OverLimit { what: "tables", actual, limit });
         }
+        let tags: Vec<&str> = key.tags().iter().map(|(tag, _)| &**tag).collect();
+        state.check_new(key.table(), &tags, 1)?;
         let id = SeriesId(state.series.len() as u64);
         state.keys.insert(key.clone(), id);
         state.series.push(Rows::new());
@@ -233,6 +291,7 @@ impl Writer for MemoryStore {
     fn append(&self, batch: &Batch, _durability: Durability) -> Result<Sequence, StoreError> {
         let mut state = self.state.lock();
         state.check(batch)?;
+        state.check_new_columns(batch)?;
         for row in batch.rows() {
             let columns = state.table(row.series());
             row.fields().for_each(|field| columns.add_field(field.key, field.value.field_type()));
@@ -416,6 +475,9 @@ impl Maintenance for MemoryStore {
     fn set_ttl(&self, table: &TableName, ttl: Option<Duration>) -> Result<(), StoreError> {
         let mut state = self.state.lock();
         state.check_writable()?;
+        if !state.tables.contains_key(table) {
+            state.check_new(table, &[], 0)?;
+        }
         state.tables.entry(table.clone()).or_insert_with(|| TableColumns::new(table));
         state.ttls.insert(table.clone(), ttl);
         Ok(())
@@ -468,6 +530,14 @@ impl Maintenance for MemoryStore {
             dropped += (before - rows.len()) as u64;
         }
         Ok(dropped)
+    }
+
+    fn limit_definitions(&self, limits: Arc<dyn DefinitionLimits>) {
+        self.state.lock().limits = Some(limits);
+    }
+
+    fn definitions(&self) -> DefinitionCounts {
+        self.state.lock().definitions()
     }
 
     fn status(&self) -> StoreStatus {

@@ -72,15 +72,16 @@ pub(crate) struct AddArgs {
     tenants: TenantsArgs,
 }
 
-/// Shows or changes what the devices and users of a tenant may do in a second
+/// Shows or changes what a tenant may have and do
 ///
-/// Messages above the limit wait (MQTT) or get status 429 (HTTP); nothing is dropped. A new connection above the limit is refused.
+/// Messages above the limit wait (MQTT) or get status 429 (HTTP); nothing is dropped. What is new and above a limit is refused: a connection,
+/// a table, a series, a column, a session, a subscription.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   tacho tenant limits acme
   tacho tenant limits acme --messages-per-second 500 --points-per-second 5000 --connections 1000
-  tacho tenant limits acme --connections none")]
+  tacho tenant limits acme --connections none --tables 200")]
 pub(crate) struct LimitsArgs {
     /// Name of the tenant
     name: String,
@@ -93,8 +94,39 @@ pub(crate) struct LimitsArgs {
     /// MQTT connections of its devices; none for no limit
     #[arg(long, value_name = "N|none", value_parser = limit)]
     connections: Option<Limit>,
+    /// Tables; none for a share of the installation's
+    #[arg(long, value_name = "N|none", value_parser = limit)]
+    tables: Option<Limit>,
+    /// Series of its tables; none for a share of the installation's
+    #[arg(long, value_name = "N|none", value_parser = limit)]
+    series: Option<Limit>,
+    /// Columns of its tables; none for a share of the installation's
+    #[arg(long, value_name = "N|none", value_parser = limit)]
+    columns: Option<Limit>,
+    /// MQTT sessions that outlive their connections; none for a share of the installation's
+    #[arg(long, value_name = "N|none", value_parser = limit)]
+    sessions: Option<Limit>,
+    /// Subscriptions of its devices; none for a share of the installation's
+    #[arg(long, value_name = "N|none", value_parser = limit)]
+    subscriptions: Option<Limit>,
     #[command(flatten)]
     tenants: TenantsArgs,
+}
+
+impl LimitsArgs {
+    /// What the command line says about a limit.
+    fn asked(&self, limit: TenantLimit) -> Option<Limit> {
+        match limit {
+            TenantLimit::Messages => self.messages_per_second,
+            TenantLimit::Points => self.points_per_second,
+            TenantLimit::Connections => self.connections,
+            TenantLimit::Tables => self.tables,
+            TenantLimit::Series => self.series,
+            TenantLimit::Columns => self.columns,
+            TenantLimit::Sessions => self.sessions,
+            TenantLimit::Subscriptions => self.subscriptions,
+        }
+    }
 }
 
 /// A limit in the command line.
@@ -190,11 +222,8 @@ fn add(args: &AddArgs) -> anyhow::Result<()> {
 fn limits(args: &LimitsArgs) -> anyhow::Result<()> {
     let tenants = args.tenants.open()?;
     let old = limits_of(&tenants, &args.name)?;
-    let LimitsArgs { messages_per_second, points_per_second, connections, .. } = args;
-    let asked = [messages_per_second, points_per_second, connections];
-    let [messages_per_second_max, points_per_second_max, connections_max] =
-        [0, 1, 2].map(|n| asked[n].map_or(old.value(TenantLimit::ALL[n]), |Limit(value)| value));
-    let new = TenantLimits { messages_per_second_max, points_per_second_max, connections_max };
+    let asked = TenantLimit::ALL.into_iter().filter_map(|limit| Some((limit, args.asked(limit)?)));
+    let new = asked.fold(old, |limits, (limit, Limit(value))| limits.with(limit, value));
     if new != old {
         let done = match &tenants {
             Access::Directory(locked) => {
@@ -228,13 +257,10 @@ fn limits_of(tenants: &Access<LockedRegistry>, name: &str) -> anyhow::Result<Ten
             let found = all.and_then(|all| all.iter().find(|tenant| tenant["name"] == name));
             let limits = &found
                 .with_context(|| format!("there is no tenant {name}; tacho tenant list lists them"))?["limits"];
-            let value = |limit: TenantLimit| {
+            TenantLimits::try_from_fn(|limit| {
                 let value = limits[limit.name()].as_u64().and_then(|value| u32::try_from(value).ok());
-                value.and_then(NonZeroU32::new)
-            };
-            let [messages_per_second_max, points_per_second_max, connections_max] =
-                TenantLimit::ALL.map(value);
-            Ok(TenantLimits { messages_per_second_max, points_per_second_max, connections_max })
+                Ok(value.and_then(NonZeroU32::new))
+            })
         }
     }
 }

@@ -13,6 +13,8 @@ use super::raw::RawConfig;
 const MIB: usize = 1024 * 1024;
 /// With at least this much memory the defaults apply: their sum is 3.9 GiB with one MQTT worker.
 const WHOLE_BYTES: u64 = 4096 * MIB as u64;
+/// Memory for each series of `ingest.series_max`. A definition takes about 250 bytes, so all of them take at most an eighth of the memory.
+const MEMORY_PER_SERIES_BYTES: u64 = 2 * 1024;
 /// The smallest supported memory.
 const SMALL_BYTES: u64 = 256 * MIB as u64;
 /// Smallest value of a limit in bytes.
@@ -150,6 +152,12 @@ impl MemoryLimits {
             merge_inputs: MERGE_INPUTS.at(bytes).max(MERGE_INPUTS.small),
             large_bytes: large.into_iter().fold(0, |sum: u64, bytes| sum.saturating_add(bytes as u64)),
         }
+    }
+
+    /// The most series: one for each [`MEMORY_PER_SERIES_BYTES`].
+    pub(super) fn series_max(&self) -> u64 {
+        let bytes = self.memory.as_ref().map_or(WHOLE_BYTES, |memory| memory.bytes);
+        (bytes / MEMORY_PER_SERIES_BYTES).clamp(1, limits::SERIES_MAX as u64)
     }
 
     /// Whether limits are smaller than their defaults.

@@ -210,6 +210,8 @@ pub(crate) struct RawIngest {
     pub columns_per_device_max: usize,
     /// Most columns that one device may add in a minute.
     pub new_columns_per_minute_max: usize,
+    /// Most series of all tables; 0 for what the memory allows.
+    pub series_max: usize,
     /// How far a timestamp may lie in the future.
     pub future_max_s: i64,
     /// Oldest accepted timestamp, RFC 3339.
@@ -354,6 +356,7 @@ impl Default for RawIngest {
             json_depth_max: limits.json_depth_max,
             columns_per_device_max: limits.columns_per_device_max,
             new_columns_per_minute_max: limits.new_columns_per_minute_max,
+            series_max: 0,
             future_max_s: limits.future_max_s,
             oldest: rfc3339(limits.oldest),
         }

@@ -181,7 +181,7 @@ pub(super) fn resolve(raw: RawConfig, memory: MemoryLimits) -> Result<Config, Co
         tls,
         query: query(&raw.query, &memory)?,
         store: store(&raw.store, &memory)?,
-        ingest: ingest(&raw.ingest)?,
+        ingest: ingest(&raw.ingest, &memory)?,
         inactivity_timeout: inactivity_timeout(&raw.devices)?,
         sensors,
         log: log(raw.log)?,
@@ -337,7 +337,7 @@ fn sensors(data: &Path, raw: &RawSensors) -> PathBuf {
     if raw.directory.is_empty() { data.join(SENSORS_DIRECTORY) } else { PathBuf::from(&raw.directory) }
 }
 
-fn ingest(raw: &RawIngest) -> Result<IngestLimits, ConfigError> {
+fn ingest(raw: &RawIngest, memory: &MemoryLimits) -> Result<IngestLimits, ConfigError> {
     within("ingest.keys_per_row_max", raw.keys_per_row_max, 1, limits::COLUMNS_PER_TABLE_MAX)?;
     within("ingest.rows_per_message_max", raw.rows_per_message_max, 1, limits::BATCH_ROWS_MAX)?;
     within("ingest.text_value_bytes_max", raw.text_value_bytes_max, 1, limits::BATCH_TEXT_BYTES_MAX)?;
@@ -348,6 +348,7 @@ fn ingest(raw: &RawIngest) -> Result<IngestLimits, ConfigError> {
     ] {
         within(key, value, 1, limits::COLUMNS_PER_TABLE_MAX)?;
     }
+    within("ingest.series_max", raw.series_max, 0, limits::SERIES_MAX)?;
     if raw.future_max_s < 0 {
         let reason = "a number of seconds from 0 on is expected";
         return Err(ConfigError::value("ingest.future_max_s", raw.future_max_s, reason));
@@ -363,6 +364,10 @@ fn ingest(raw: &RawIngest) -> Result<IngestLimits, ConfigError> {
         json_depth_max: raw.json_depth_max,
         columns_per_device_max: raw.columns_per_device_max,
         new_columns_per_minute_max: raw.new_columns_per_minute_max,
+        series_max: match raw.series_max {
+            0 => memory.series_max(),
+            series_max => series_max as u64,
+        },
         future_max_s: raw.future_max_s,
         oldest: Timestamp::from_micros(oldest.micros()),
         // Depends on the table; the hub fills it in.

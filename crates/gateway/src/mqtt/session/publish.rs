@@ -288,7 +288,7 @@ impl Connected {
         let expires_at_ms = expiry_s.map(|seconds| context.now_ms() + 1_000 * i64::from(seconds));
         let content = Content { topic, payload, properties, expires_at_ms };
         context.publications.push(Publication {
-            message: context.hub.broker().message(content),
+            message: context.hub.broker().message(self.device.tenant, content),
             qos: quality(qos),
             retain,
             tenant: self.device.tenant,

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use store::DefinitionCounts;
 use uuid::Uuid;
 
 use crate::hub::Hub;
-use crate::metrics::TenantReport;
+use crate::metrics::{TenantReport, TenantUsage};
 use crate::tenant_loads::{TENANTS_IN_METRICS_MAX, TenantLoad};
 
 impl Hub {
@@ -17,6 +18,7 @@ impl Hub {
 
     /// What the tenants do, for the metrics.
     pub(crate) fn tenant_reports(&self) -> Vec<TenantReport> {
+        let definitions = self.store.definitions();
         let mut others = TenantReport::default();
         let mut reports = Vec::new();
         for tenant in self.registry.tenants() {
@@ -25,7 +27,8 @@ impl Hub {
                 // Anybody may read the metrics, and names of customers of an operator are not for everybody.
                 let is_default = tenant.id == self.registry.default_tenant();
                 let label = if is_default { "default".to_owned() } else { tenant.id.to_string() };
-                reports.push(TenantReport { tenant: label, counts, limits: tenant.limits });
+                let usage = self.tenant_usage(tenant.id, &definitions);
+                reports.push(TenantReport { tenant: label, counts, limits: tenant.limits, usage });
             } else {
                 others.counts.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
             }
@@ -34,5 +37,22 @@ impl Hub {
             reports.push(others);
         }
         reports
+    }
+
+    /// What a tenant has of what the tenants share.
+    fn tenant_usage(&self, tenant: Uuid, definitions: &DefinitionCounts) -> Vec<TenantUsage> {
+        let (own, own_most) = self.tenant_shares.definitions_of(tenant, definitions);
+        let (of_broker, broker_most) = self.broker.tenant_use(tenant);
+        let usage = |resource, used, most| TenantUsage { resource, used, most };
+        vec![
+            usage("tables", own.tables, own_most.tables),
+            usage("series", own.series, own_most.series),
+            usage("columns", own.columns, own_most.columns),
+            usage("sessions", of_broker.sessions, broker_most.sessions),
+            usage("subscriptions", of_broker.subscriptions, broker_most.subscriptions),
+            usage("message_bytes", of_broker.memory_bytes, broker_most.memory_bytes),
+            usage("retained_topics", of_broker.retained_topics, broker_most.retained_topics),
+            usage("retained_bytes", of_broker.retained_bytes, broker_most.retained_bytes),
+        ]
     }
 }

@@ -1,5 +1,6 @@
 //! Operations on packages, for callers with the permission.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use kv::{Direction, KeyRange, WriteBatch};
@@ -15,16 +16,20 @@ use crate::ota::limits::PACKAGES_PER_TENANT_MAX;
 use crate::ota::{
     ChecksumAlgorithm, OtaError, PACKAGES, PIECES, Package, PackageFields, encode, key, pieces_from,
 };
-use crate::registry::{Page, PageRequest, Profile, RegistryError, page_of_all};
+use crate::registry::{Entity, EntityKind, Page, PageRequest, Profile, RegistryError, page_of_all};
+use crate::visible::sees;
 
 impl Hub {
-    /// A package of the caller's tenant. Packages are for every caller of the tenant, like profiles.
+    /// A package of the caller's tenant. A user of a customer sees those that a device of the customer has to have.
     ///
     /// # Errors
     /// The caller may not read, or there is no such package in the tenant.
     pub fn package(&self, caller: &Caller, id: Uuid) -> Result<Arc<Package>, OtaError> {
         caller.check(Action::Read)?;
-        Ok(self.packages.get(caller.tenant(), id)?)
+        match self.packages_of_customer(caller).is_none_or(|seen| seen.contains(&id)) {
+            true => Ok(self.packages.get(caller.tenant(), id)?),
+            false => Err(RegistryError::unknown("package", id).into()),
+        }
     }
 
     /// A page of the packages of the caller's tenant, of those for which `wanted` holds.
@@ -38,8 +43,22 @@ impl Hub {
         wanted: impl Fn(&Package) -> bool,
     ) -> Result<Page<Arc<Package>>, RegistryError> {
         caller.check(Action::Read)?;
+        let seen = self.packages_of_customer(caller);
+        let is_seen = |package: &Package| seen.as_ref().is_none_or(|seen| seen.contains(&package.id));
         let packages = self.packages.of(caller.tenant());
-        page_of_all(packages.iter().filter(|package| wanted(package)), &request)
+        page_of_all(packages.iter().filter(|package| is_seen(package) && wanted(package)), &request)
+    }
+
+    /// The packages of the devices that a user of a customer sees; `None` for a caller who sees all.
+    fn packages_of_customer(&self, caller: &Caller) -> Option<HashSet<Uuid>> {
+        caller.customer()?;
+        let devices =
+            self.registry.entities(caller.tenant(), EntityKind::Device, |entity| sees(caller, entity));
+        let packages = devices.iter().filter_map(|entity| match entity {
+            Entity::Device(device) => Some(device.packages()),
+            _ => None,
+        });
+        Some(packages.flat_map(|of_device| [of_device.firmware, of_device.software]).flatten().collect())
     }
 
     /// Adds a package without bytes. Waits for the disk.

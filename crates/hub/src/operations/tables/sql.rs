@@ -1,12 +1,14 @@
 //! SQL for the doors: permissions on tables, and the query engine.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use model::limits::QueryLimits;
 use model::{DEVICE_TAG, FieldType, Namespace, TableName};
 use query::{Access, Engine, EngineStatus, ScalarValue, Session};
-use store::{FieldColumn, TableColumns, TagColumn, TagMatcher, TagPredicate};
+use store::{FieldColumn, Store, TableColumns, TagColumn, TagMatcher, TagPredicate};
+use uuid::Uuid;
 
 use crate::audit::{AUDIT_KEYS, AUDIT_TABLE, AUDIT_TAG};
 use crate::caller::{Action, Caller};
@@ -132,18 +134,16 @@ impl Reader {
         }
     }
 
-    /// A session of the engine for this reader.
-    pub(crate) fn session(&self, registry: &Registry) -> Session {
+    /// A session of the engine for this reader of the tables of a store.
+    pub(crate) fn session(&self, registry: &Registry, store: &Arc<dyn Store>) -> Session {
         let session = Session::new(self.caller.login()).of_tenant(self.caller.tenant().as_u128());
+        let session = session.with_access(self.access(registry, store));
         if let Some(database) = &self.database {
-            let access = self.access_to_others(registry);
-            let session = session.with_access(move |_| access.clone());
             return self
                 .limited(session.in_namespace(database.namespace().clone()).in_catalog(database.name()));
         }
         let namespace = registry.namespace(self.caller.tenant());
-        let session = session.with_access(self.access(registry));
-        let profiles = registry.profiles(self.caller.tenant());
+        let profiles = self.profiles(registry);
         let session = session.in_namespace(namespace.clone());
         let session = session.with_expected_tables(move || tables_to_come(&namespace, &profiles));
         self.limited(session)
@@ -157,35 +157,83 @@ impl Reader {
         }
     }
 
-    /// What the reader may read of each of the tenant's own tables.
-    pub(crate) fn access(&self, registry: &Registry) -> impl Fn(&str) -> Access + Send + Sync + 'static {
-        let (sees_refused, sees_audit) =
-            (self.caller.may(Action::ReadRefused), self.caller.may(Action::ReadAudit));
-        let of_others = self.access_to_others(registry);
+    /// What the reader may read of each table of the database. The tables of a user of a customer are those that have a series of a
+    /// device of the customer, and those to which such a device will write.
+    pub(crate) fn access(
+        &self,
+        registry: &Registry,
+        store: &Arc<dyn Store>,
+    ) -> impl Fn(&str) -> Access + Send + Sync + 'static {
+        let is_own = self.database.is_none();
+        let sees_refused = !is_own || self.caller.may(Action::ReadRefused);
+        let sees_audit = !is_own || self.caller.may(Action::ReadAudit);
+        let of_customer = self.caller.customer().map(|_| CustomerTables {
+            namespace: self.namespace(registry),
+            matchers: self.matchers(registry),
+            expected: self.profiles(registry).iter().map(|profile| profile.table.clone()).collect(),
+            store: Arc::clone(store),
+        });
         move |table| {
             let is_seen = match table {
                 DEAD_LETTER_TABLE => sees_refused,
                 AUDIT_TABLE => sees_audit,
                 _ => true,
             };
-            if is_seen { of_others.clone() } else { Access::Nothing }
-        }
-    }
-
-    /// What the reader may read of each table that the server does not write by itself.
-    pub(crate) fn access_to_others(&self, registry: &Registry) -> Access {
-        match self.caller.customer() {
-            None => Access::Everything,
-            Some(_) => Access::Series(self.matchers(registry)),
+            match &of_customer {
+                _ if !is_seen => Access::Nothing,
+                None => Access::Everything,
+                Some(of_customer) => of_customer.access(table),
+            }
         }
     }
 
     /// The series that a user of a customer sees: those of the devices that are assigned to the customer, in every table.
     fn matchers(&self, registry: &Registry) -> Vec<TagMatcher> {
-        let wanted = |entity: &Entity| sees(&self.caller, entity);
-        let devices = registry.entities(self.caller.tenant(), EntityKind::Device, wanted);
-        let names = devices.iter().map(|device| device.name().to_owned()).collect();
+        let names = self.devices(registry).iter().map(|device| device.name().to_owned()).collect();
         vec![TagMatcher { tag: DEVICE_TAG.to_owned(), predicate: TagPredicate::OneOf(names) }]
+    }
+
+    /// The device profiles whose tables the reader sees before they have rows.
+    fn profiles(&self, registry: &Registry) -> Vec<Arc<Profile>> {
+        let mut profiles = registry.profiles(self.caller.tenant());
+        if self.caller.customer().is_some() {
+            let devices = self.devices(registry);
+            let ids: HashSet<Uuid> = devices
+                .iter()
+                .filter_map(
+                    |device| if let Entity::Device(device) = device { Some(device.profile.id) } else { None },
+                )
+                .collect();
+            profiles.retain(|profile| ids.contains(&profile.id));
+        }
+        profiles
+    }
+
+    fn devices(&self, registry: &Registry) -> Vec<Entity> {
+        registry.entities(self.caller.tenant(), EntityKind::Device, |entity| sees(&self.caller, entity))
+    }
+}
+
+/// The tables of a user of a customer.
+struct CustomerTables {
+    namespace: Namespace,
+    /// The series that the user sees.
+    matchers: Vec<TagMatcher>,
+    /// Tables that the user sees without a series too.
+    expected: HashSet<TableName>,
+    store: Arc<dyn Store>,
+}
+
+impl CustomerTables {
+    fn access(&self, table: &str) -> Access {
+        // A name against the rules is the name of no table.
+        let Ok(name) = TableName::new(&self.namespace, table) else { return Access::Nothing };
+        let is_seen = self.expected.contains(&name)
+            || match self.store.snapshot(&name) {
+                Ok(Some(table)) => table.select(&self.matchers).is_ok_and(|series| !series.is_empty()),
+                Ok(None) | Err(_) => false,
+            };
+        if is_seen { Access::Series(self.matchers.clone()) } else { Access::Nothing }
     }
 }
 
@@ -228,7 +276,7 @@ impl Hub {
         parameters: Vec<Parameter>,
         reader: &Reader,
     ) -> Result<SqlAnswer, SqlError> {
-        let session = reader.session(&self.registry);
+        let session = reader.session(&self.registry, &self.store);
         if parameters.is_empty() {
             return self.engine()?.run(text, &session).await;
         }
@@ -252,7 +300,7 @@ impl Hub {
         types: &[Option<DataType>],
         reader: &Reader,
     ) -> Result<Prepared, SqlError> {
-        self.engine()?.prepare(text, types, &reader.session(&self.registry)).await
+        self.engine()?.prepare(text, types, &reader.session(&self.registry, &self.store)).await
     }
 
     /// Runs a prepared statement.
@@ -263,7 +311,7 @@ impl Hub {
         reader: &Reader,
     ) -> Result<SqlAnswer, SqlError> {
         let parameters = parameters.into_iter().map(ScalarValue::from).collect();
-        prepared.run(parameters, &reader.session(&self.registry)).await
+        prepared.run(parameters, &reader.session(&self.registry, &self.store)).await
     }
 
     /// The load of the engine, if it was started.

@@ -28,7 +28,7 @@ impl Hub {
         types: &[Option<DataType>],
         reader: &Reader,
     ) -> Result<PreparedDeletion, SqlError> {
-        self.engine()?.prepare_deletion(text, types, &reader.session(&self.registry)).await
+        self.engine()?.prepare_deletion(text, types, &reader.session(&self.registry, &self.store)).await
     }
 
     /// Finds the rows that a DELETE names. Nothing is deleted yet.
@@ -42,7 +42,7 @@ impl Hub {
         reader: &Reader,
     ) -> Result<RowsToDelete, SqlError> {
         let parameters = parameters.into_iter().map(ScalarValue::from).collect();
-        let session = reader.session(&self.registry);
+        let session = reader.session(&self.registry, &self.store);
         self.engine()?.named_rows(deletion, parameters, &session).await.map(RowsToDelete)
     }
 

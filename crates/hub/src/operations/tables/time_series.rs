@@ -71,16 +71,9 @@ impl Hub {
     }
 
     fn source(&self, reader: &Reader, database: &OpenDatabase) -> StoreSource {
-        let rule: Arc<AccessRule> = match database.is_own() {
-            true => {
-                let access = reader.access(&self.registry);
-                Arc::new(move |table| seen(access(table)))
-            }
-            false => {
-                let access = seen(reader.access_to_others(&self.registry));
-                Arc::new(move |_| access.clone())
-            }
-        };
+        let reader = reader.clone().in_database(database.clone());
+        let access = reader.access(&self.registry, &self.store);
+        let rule: Arc<AccessRule> = Arc::new(move |table| seen(access(table)));
         StoreSource::new(Arc::clone(&self.store), database.namespace().clone(), rule)
     }
 }
