@@ -146,7 +146,7 @@ def test_a_tenant_cannot_take_the_tables_series_and_columns_of_the_others(acme):
     assert used["tables"] == 4 and used["series"] == 4, used
     assert metric(acme, "tacho_tenant_share", tenant=acme.tenant_id, resource="tables") == 3
     limits(acme, "--tables", "none")
-    assert metric(acme, "tacho_tenant_share", tenant=acme.tenant_id, resource="tables") == 50_000
+    assert metric(acme, "tacho_tenant_share", tenant=acme.tenant_id, resource="tables") in range(49_900, 50_001)
     refused = write(acme, [f"m0,host=h{n} value=1" for n in range(10)])
     assert refused.status_code == 400 and "number of series of the tenant (seriesMax)" in refused.text
     limits(acme, "--series", "none")
@@ -158,13 +158,18 @@ def test_a_tenant_cannot_take_the_tables_series_and_columns_of_the_others(acme):
     limits(acme, "--series", "1")
     answer = requests.post(f"{acme.url}/api/v1/acme-1/telemetry", json={"speed": 1}, timeout=10)
     assert answer.status_code == 400 and "seriesMax" in answer.text
-    letters = acme.acme.get("/api/tacho/dead-letters") if False else acme.acme.post("/api/sql", "SELECT reason FROM dead_letter")
-    assert any("seriesMax" in str(row) for row in letters["rows"]), letters
+    letters = acme.acme.post("/api/sql", {"query": "SELECT reason FROM dead_letter"})["rows"]
+    assert any("seriesMax" in str(row) for row in letters), letters
 
 
-def test_a_tenant_has_its_share_of_subscriptions_and_sessions(acme):
-    limits(acme, "--subscriptions", "3", "--sessions", "1")
-    with Client(acme, "acme-0") as client:
-        granted = [client.subscribe(f"t/{n}") for n in range(4)]
-        assert [codes[0].value < 0x80 for codes in granted] == [True, True, True, False], granted
-    assert metric(acme, "tacho_tenant_share", tenant=acme.tenant_id, resource="subscriptions") == 3
+def test_a_tenant_has_its_limits_of_subscriptions_and_sessions(acme):
+    limits(acme, "--subscriptions", "2", "--sessions", "1")
+    clients = [Client(acme, f"acme-{n}", expiry_s=60) for n in range(2)]
+    assert [client.reason.value for client in clients] == [0, 0x97]
+    granted = [clients[0].subscribe(f"v1/devices/me/rpc/{kind}/+") for kind in ["request", "response"]]
+    granted.append(clients[0].subscribe("v1/devices/me/attributes"))
+    assert [codes[0] < 0x80 for codes in granted] == [True, True, False], granted
+    used = [metric(acme, "tacho_tenant_used", tenant=acme.tenant_id, resource=name) for name in ["sessions", "subscriptions"]]
+    assert used == [1, 2]
+    for client in clients:
+        client.vanish()
