@@ -1,9 +1,12 @@
-//! Bounds the bytes that clients make the server hold: per holder, per login and in total.
+//! Bounds the bytes that clients make the server hold: per connection, per login, per tenant and in total.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use hub::Hub;
+use hub::caller::Caller;
 use model::limits::Portion;
+use model::share_of;
 use parking_lot::Mutex;
 use uuid::Uuid;
 
@@ -23,7 +26,7 @@ pub(crate) struct Limits {
     pub(crate) share: Limit,
     /// For all shares of a login.
     pub(crate) login: Limit,
-    /// For all shares.
+    /// For all shares. A tenant may have half of what the others leave; the only one all of it ([`share_of`]).
     pub(crate) total: Limit,
 }
 
@@ -40,6 +43,7 @@ impl Limits {
 pub(crate) enum Scope {
     Share,
     Login,
+    Tenant,
     All,
 }
 
@@ -58,6 +62,7 @@ impl OverBudget {
         match self.scope {
             Scope::Share => "this connection",
             Scope::Login => "this login",
+            Scope::Tenant => "this tenant",
             Scope::All => "all clients together",
         }
     }
@@ -75,7 +80,31 @@ struct ReservedBytes {
     last_share: u64,
     total: usize,
     logins: HashMap<Uuid, usize>,
+    tenants: HashMap<Uuid, usize>,
     shares: HashMap<u64, usize>,
+}
+
+/// Who holds bytes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Owner {
+    login: Uuid,
+    tenant: Uuid,
+    /// The number of tenants of the installation.
+    tenants: usize,
+}
+
+impl Owner {
+    /// The owner of what the server holds for a caller.
+    pub(crate) fn of(hub: &Hub, caller: &Caller) -> Self {
+        let login = caller.user_id().unwrap_or_default();
+        Self { login, tenant: caller.tenant(), tenants: hub.registry().tenant_count() }
+    }
+
+    /// A login of the only tenant.
+    #[cfg(test)]
+    pub(crate) fn login(login: Uuid) -> Self {
+        Self { login, tenant: Uuid::nil(), tenants: 1 }
+    }
 }
 
 /// The share of one connection in a budget.
@@ -83,7 +112,7 @@ struct ReservedBytes {
 pub(crate) struct Share {
     budget: Arc<Budget>,
     number: u64,
-    login: Uuid,
+    owner: Owner,
 }
 
 /// Bytes that are charged until this is dropped.
@@ -99,27 +128,37 @@ impl Budget {
     }
 
     /// The share of a connection, without bytes.
-    pub(crate) fn share(self: &Arc<Self>, login: Uuid) -> Arc<Share> {
+    pub(crate) fn share(self: &Arc<Self>, owner: Owner) -> Arc<Share> {
         let mut held = self.held.lock();
         held.last_share += 1;
-        Arc::new(Share { budget: Arc::clone(self), number: held.last_share, login })
+        Arc::new(Share { budget: Arc::clone(self), number: held.last_share, owner })
     }
 
     fn charge(&self, share: &Share, bytes: usize) -> Result<(), OverBudget> {
         let Limits { what, share: of_share, login: of_login, total: of_all } = self.limits;
+        let Owner { login: by, tenant: of, tenants } = share.owner;
         let mut held = self.held.lock();
         let own = held.shares.get(&share.number).copied().unwrap_or_default().saturating_add(bytes);
-        let login = held.logins.get(&share.login).copied().unwrap_or_default().saturating_add(bytes);
+        let login = held.logins.get(&by).copied().unwrap_or_default().saturating_add(bytes);
+        let before = held.tenants.get(&of).copied().unwrap_or_default();
+        let tenant = before.saturating_add(bytes);
+        let others = held.total.saturating_sub(before) as u64;
+        let of_tenant = Limit { bytes: share_of(of_all.bytes as u64, others, tenants) as usize, ..of_all };
         let total = held.total.saturating_add(bytes);
-        let bounds =
-            [(Scope::Share, of_share, own), (Scope::Login, of_login, login), (Scope::All, of_all, total)];
+        let bounds = [
+            (Scope::Share, of_share, own),
+            (Scope::Login, of_login, login),
+            (Scope::All, of_all, total),
+            (Scope::Tenant, of_tenant, tenant),
+        ];
         if let Some((scope, limit, actual)) =
             bounds.into_iter().find(|(_, limit, actual)| *actual > limit.bytes)
         {
             return Err(OverBudget { what, scope, limit, actual });
         }
         held.total = total;
-        held.logins.insert(share.login, login);
+        held.logins.insert(by, login);
+        held.tenants.insert(of, tenant);
         held.shares.insert(share.number, own);
         Ok(())
     }
@@ -135,7 +174,8 @@ impl Budget {
         }
         let mut held = self.held.lock();
         held.total -= bytes;
-        subtract(&mut held.logins, share.login, bytes);
+        subtract(&mut held.logins, share.owner.login, bytes);
+        subtract(&mut held.tenants, share.owner.tenant, bytes);
         subtract(&mut held.shares, share.number, bytes);
     }
 
@@ -196,7 +236,7 @@ mod tests {
     fn each_exceeded_bound_is_named_and_bytes_are_released() {
         let budget = budget();
         let [ann, bob] = [1, 2].map(Uuid::from_u128);
-        let (one, other, stranger) = (budget.share(ann), budget.share(ann), budget.share(bob));
+        let [one, other, stranger] = [ann, ann, bob].map(|login| budget.share(Owner::login(login)));
         let mut first = one.hold(10).unwrap();
         let refused = first.grow(1).unwrap_err();
         assert_eq!(
@@ -213,6 +253,22 @@ mod tests {
         assert!(one.hold(5).is_ok());
         drop((part, second, third));
         let held = budget.held.lock();
-        assert_eq!((held.total, held.logins.len(), held.shares.len()), (0, 0, 0));
+        assert_eq!((held.total, held.logins.len(), held.tenants.len(), held.shares.len()), (0, 0, 0, 0));
+    }
+
+    #[test]
+    fn a_tenant_leaves_room_for_the_others() {
+        let budget = budget();
+        let owner = |login: u128, tenant: u128| Owner {
+            login: Uuid::from_u128(login),
+            tenant: Uuid::from_u128(tenant),
+            tenants: 2,
+        };
+        let [first, second, other] = [owner(1, 8), owner(2, 8), owner(3, 9)].map(|owner| budget.share(owner));
+        let _held = (first.hold(6).unwrap(), second.hold(4).unwrap());
+        let refused = second.hold(1).unwrap_err();
+        assert_eq!((refused.scope, refused.limit.bytes, refused.actual), (Scope::Tenant, 10, 11));
+        assert!(refused.to_string().starts_with("things of this tenant"), "{refused}");
+        other.hold(5).unwrap();
     }
 }

@@ -1,5 +1,5 @@
 //! Bytes that live subscribers have not read: counted for each connection, for each login and in total. When a bound is
-//! exceeded, the server gives up the connection that holds most.
+//! exceeded, the server gives up the connection that holds most; for the bound of all connections, the one of the tenant that holds most.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -65,6 +65,7 @@ struct State {
     last_id: u64,
     total: usize,
     logins: HashMap<Uuid, usize>,
+    tenants: HashMap<Uuid, usize>,
     /// Connections that were not given up.
     connections: HashMap<u64, Holder>,
 }
@@ -72,6 +73,7 @@ struct State {
 #[derive(Debug)]
 struct Holder {
     login: Uuid,
+    tenant: Uuid,
     bytes: usize,
     unread: Vec<Weak<dyn Unread>>,
     over: watch::Sender<Option<Overrun>>,
@@ -97,12 +99,12 @@ impl Accounts {
     }
 
     /// Opens the account of a connection without unread bytes.
-    pub(super) fn open(self: &Arc<Self>, login: Uuid) -> Account {
+    pub(super) fn open(self: &Arc<Self>, login: Uuid, tenant: Uuid) -> Account {
         let (over, receiver) = watch::channel(None);
         let mut state = self.state.lock();
         state.last_id += 1;
         let id = state.last_id;
-        state.connections.insert(id, Holder { login, bytes: 0, unread: Vec::new(), over });
+        state.connections.insert(id, Holder { login, tenant, bytes: 0, unread: Vec::new(), over });
         Account { accounts: Arc::clone(self), id, over: receiver }
     }
 
@@ -176,7 +178,8 @@ impl Account {
                 given_up.extend(state.give_up(largest, overrun));
             }
             while state.total > limits.total {
-                let Some(largest) = state.largest(|_| true) else { break };
+                let tenant = state.greediest_tenant();
+                let Some(largest) = state.largest(|holder| Some(holder.tenant) == tenant) else { break };
                 let (whose, limit, actual) = ("all together", "LIVE_BYTES_MAX", state.total);
                 let overrun = Overrun { whose, limit, bytes: limits.total, actual };
                 given_up.extend(state.give_up(largest, overrun));
@@ -207,11 +210,21 @@ impl State {
         self.total = self.total.saturating_add_signed(bytes);
         let login = self.logins.entry(holder.login).or_default();
         *login = login.saturating_add_signed(bytes);
+        let tenant = self.tenants.entry(holder.tenant).or_default();
+        *tenant = tenant.saturating_add_signed(bytes);
+        if *tenant == 0 {
+            self.tenants.remove(&holder.tenant);
+        }
         let held = UnreadBytes { connection: holder.bytes, login: *login };
         if held.login == 0 {
             self.logins.remove(&holder.login);
         }
         Some(held)
+    }
+
+    /// The tenant whose connections hold most.
+    fn greediest_tenant(&self) -> Option<Uuid> {
+        self.tenants.iter().max_by_key(|(_, bytes)| **bytes).map(|(tenant, _)| *tenant)
     }
 
     fn largest(&self, among: impl Fn(&Holder) -> bool) -> Option<u64> {
@@ -237,6 +250,8 @@ impl State {
 mod tests {
     use super::*;
 
+    const ACME: Uuid = Uuid::from_u128(8);
+    const OTHER: Uuid = Uuid::from_u128(9);
     const LIMITS: Limits = Limits { connection: 10, login: 15, total: 25 };
 
     fn over(account: &Account) -> Option<&'static str> {
@@ -247,27 +262,42 @@ mod tests {
     fn the_largest_holder_is_closed_first_and_its_bytes_are_released() {
         let accounts = Arc::new(Accounts::with_limits(LIMITS));
         let [ann, bob, eve] = [1, 2, 3].map(Uuid::from_u128);
-        let one = accounts.open(ann);
+        let one = accounts.open(ann, ACME);
         assert!(!one.charge(10));
         assert!(one.charge(1));
         one.enforce();
         assert_eq!((over(&one), accounts.total()), (Some("LIVE_CONNECTION_BYTES_MAX"), 0));
         assert!(!one.charge(100), "who was given up holds nothing");
 
-        let (small, large) = (accounts.open(ann), accounts.open(ann));
+        let (small, large) = (accounts.open(ann, ACME), accounts.open(ann, ACME));
         assert!(!large.charge(9));
         assert!(small.charge(7));
         small.enforce();
         assert_eq!((over(&small), over(&large)), (None, Some("LIVE_LOGIN_BYTES_MAX")));
 
-        let (third, fourth) = (accounts.open(bob), accounts.open(eve));
+        let (third, fourth) = (accounts.open(bob, ACME), accounts.open(eve, ACME));
         assert!(!third.charge(10) && fourth.charge(9));
         fourth.enforce();
         assert_eq!((over(&small), over(&third), over(&fourth)), (None, Some("LIVE_BYTES_MAX"), None));
         small.release(7);
         drop(fourth);
         assert_eq!(accounts.total(), 0);
-        assert!(accounts.state.lock().logins.is_empty());
+        let state = accounts.state.lock();
+        assert!(state.logins.is_empty() && state.tenants.is_empty());
+    }
+
+    #[test]
+    fn the_tenant_that_holds_most_loses_a_connection_first() {
+        let accounts = Arc::new(Accounts::with_limits(LIMITS));
+        let logins = [1, 2, 3, 4].map(Uuid::from_u128);
+        let acme = [0, 1, 2].map(|n| accounts.open(logins[n], ACME));
+        let other = accounts.open(logins[3], OTHER);
+        assert!(!acme[0].charge(6) && !acme[1].charge(5) && !acme[2].charge(5));
+        assert!(!other.charge(9), "the largest connection, but not of the largest tenant");
+        assert!(acme[1].charge(1));
+        acme[1].enforce();
+        let given_up = acme.iter().filter(|one| over(one) == Some("LIVE_BYTES_MAX")).count();
+        assert_eq!((given_up, over(&other)), (1, None));
     }
 
     #[test]

@@ -80,9 +80,9 @@ impl Live {
         self.new_series.subscribe()
     }
 
-    /// Opens a connection of the user with this id. Connections without a login share the nil id.
-    pub fn connection(self: &Arc<Self>, login: Uuid) -> LiveConnection {
-        LiveConnection { live: Arc::clone(self), account: Arc::new(self.accounts.open(login)) }
+    /// Opens a connection of the user with this id, of a tenant. Connections without a login share the nil id.
+    pub fn connection(self: &Arc<Self>, login: Uuid, tenant: Uuid) -> LiveConnection {
+        LiveConnection { live: Arc::clone(self), account: Arc::new(self.accounts.open(login, tenant)) }
     }
 
     /// Queues the values of watched series in a batch that ends at `sequence`. Returns whether the batch has any.
@@ -226,7 +226,7 @@ mod tests {
     }
 
     fn subscriber(live: &Arc<Live>) -> Subscriber {
-        live.connection(Uuid::nil()).subscriber()
+        live.connection(Uuid::nil(), Uuid::nil()).subscriber()
     }
 
     fn batch(series: u64, ts: i64, key: &str, value: i64) -> Batch {

@@ -178,7 +178,7 @@ mod tests {
 
     fn mailbox(limits: Limits) -> (Arc<Accounts>, Arc<Mailbox>) {
         let accounts = Arc::new(Accounts::with_limits(limits));
-        let mailbox = Arc::new(Mailbox::new(Arc::new(accounts.open(Uuid::nil()))));
+        let mailbox = Arc::new(Mailbox::new(Arc::new(accounts.open(Uuid::nil(), Uuid::nil()))));
         mailbox.account.add(&mailbox);
         (accounts, mailbox)
     }

@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
 
-use crate::budget::Charge;
+use crate::budget::{Charge, Owner};
 use crate::error::ApiError;
 use crate::http::limits::{ANSWER_COUNTED_BYTES_MIN, ANSWER_PIECE_BYTES};
 use crate::http::tools::session::Session;
@@ -30,7 +30,7 @@ pub(crate) async fn count(State(state): State<Arc<HttpState>>, request: Request,
     }
     // Long answers without a session are files of the dashboard, which are part of the binary.
     let Ok(session) = Session::of(&state, &headers) else { return response };
-    let share = state.answers.share(session.caller().user_id().unwrap_or_default());
+    let share = state.answers.share(Owner::of(&state.hub, session.caller()));
     match share.hold(bytes) {
         Ok(charge) => {
             response.map(|body| Body::new(Counted { body, piece: Bytes::new(), piece_bytes: 0, charge }))
@@ -100,7 +100,7 @@ mod tests {
         let mut pieces = Pieces::default();
         let long = 3 * ANSWER_PIECE_BYTES + 1;
         (0..2).for_each(|n| pieces.take(vec![n; long]));
-        let charge = budget.share(Uuid::nil()).hold(2 * long).unwrap();
+        let charge = budget.share(Owner::login(Uuid::nil())).hold(2 * long).unwrap();
         let body = Body::new(pieces.into_body());
         let mut body = Counted { body, piece: Bytes::new(), piece_bytes: 0, charge };
         assert_eq!(body.size_hint().exact(), Some(2 * long as u64));

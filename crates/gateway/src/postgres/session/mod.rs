@@ -30,7 +30,7 @@ use super::statement::StatementError;
 use super::wire::{Ended, Wire};
 use crate::acceptor::{Gate, Stop, StopSignal};
 use crate::blocking::BlockingPool;
-use crate::budget::{OverBudget, Share};
+use crate::budget::{OverBudget, Owner, Share};
 use crate::key_expiry::key_expired;
 
 /// A logged-in client.
@@ -104,7 +104,7 @@ impl Session {
             hub: Arc::clone(&state.hub),
             gate: Arc::clone(&state.gate),
             changes: Arc::clone(&state.changes),
-            held: state.statements.share(reader.caller().user_id().unwrap_or_default()),
+            held: state.statements.share(Owner::of(&state.hub, reader.caller())),
             reader,
             settings,
             cancel,

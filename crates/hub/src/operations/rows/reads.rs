@@ -93,6 +93,6 @@ impl Hub {
     /// Opens a connection for live subscribers of the caller. What it may subscribe to is decided by
     /// [`find_series_of`](Self::find_series_of).
     pub fn live_connection(&self, caller: &Caller) -> LiveConnection {
-        self.live.connection(caller.user_id().unwrap_or_default())
+        self.live.connection(caller.user_id().unwrap_or_default(), caller.tenant())
     }
 }

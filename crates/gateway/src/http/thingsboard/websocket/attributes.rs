@@ -170,12 +170,12 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::budget::Budget;
+    use crate::budget::{Budget, Owner};
     use crate::http::limits::SUBSCRIPTION_BUDGET;
 
     #[test]
     fn only_new_values_and_deletions_are_news() {
-        let share = Budget::new(SUBSCRIPTION_BUDGET).share(Uuid::nil());
+        let share = Budget::new(SUBSCRIPTION_BUDGET).share(Owner::login(Uuid::nil()));
         let mut all = AttributeSubscriptions::new(Arc::clone(&share));
         let entity = Entity::User(Arc::default());
         let wanted = Wanted { entity, scopes: vec![Scope::Server], keys: None };

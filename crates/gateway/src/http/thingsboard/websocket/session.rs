@@ -29,7 +29,7 @@ use super::update::{Data, NO_SUBSCRIPTION, bytes_of_data, data_message, error_me
 use super::update_filter::SubscriptionKind;
 use super::watch::{Frame, Watch, Watches, check_command};
 use crate::acceptor::Stop;
-use crate::budget::{Charge, OverBudget, Share};
+use crate::budget::{Charge, OverBudget, Owner, Share};
 use crate::error::ApiError;
 use crate::http::limits::{
     ANSWER_COUNTED_BYTES_MIN, REGISTRY_CHECK_INTERVAL, SERIES_BIND_INTERVAL, SOCKET_PING_INTERVAL,
@@ -124,8 +124,8 @@ impl<'a> SocketSession<'a> {
     ) -> Result<Self, ApiError> {
         let mut ping = interval_at(Instant::now() + SOCKET_PING_INTERVAL, SOCKET_PING_INTERVAL);
         ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let login = session.caller().user_id().unwrap_or_default();
-        let (share, answers) = (state.subscriptions.share(login), state.answers.share(login));
+        let owner = Owner::of(&state.hub, session.caller());
+        let (share, answers) = (state.subscriptions.share(owner), state.answers.share(owner));
         let connection = Arc::new(state.hub.live_connection(session.caller()));
         let watched = WatchedAttributes::new(state.hub.watch_attributes(session.caller())?);
         Ok(Self {

@@ -201,12 +201,12 @@ mod tests {
     use model::{Timestamp, Value};
 
     use super::*;
-    use crate::budget::{Budget, Limit, Limits};
+    use crate::budget::{Budget, Limit, Limits, Owner};
     use crate::http::limits::SUBSCRIPTION_BUDGET;
 
     fn subscriptions() -> Subscriptions {
         let live = Arc::new(Live::new(Arc::new(Metrics::new())));
-        let share = Budget::new(SUBSCRIPTION_BUDGET).share(Uuid::nil());
+        let share = Budget::new(SUBSCRIPTION_BUDGET).share(Owner::login(Uuid::nil()));
         Subscriptions::new(live.connection(Uuid::nil()).subscriber(), share)
     }
 
@@ -367,7 +367,7 @@ mod tests {
         let (share, login, total) = (limit("ONE", 10_000), limit("LOGIN", 20_000), limit("ALL", 20_000));
         let budget = Budget::new(Limits { what: "subscriptions", share, login, total });
         let subscriber = live.connection(Uuid::nil()).subscriber();
-        let mut all = Subscriptions::new(subscriber, budget.share(Uuid::nil()));
+        let mut all = Subscriptions::new(subscriber, budget.share(Owner::login(Uuid::nil())));
         let keys: Vec<String> = (0..20).map(|n| n.to_string()).collect();
         let mut add = |id| all.add(id, Uuid::nil(), Some(SeriesId(1)), Some(&keys), SubscriptionKind::Latest);
         let added = (0..100).take_while(|id| add(*id).is_ok()).count();

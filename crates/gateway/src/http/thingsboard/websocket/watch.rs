@@ -319,7 +319,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::budget::Budget;
+    use crate::budget::{Budget, Owner};
     use crate::http::limits::SUBSCRIPTION_BUDGET;
 
     fn command(members: serde_json::Value) -> WatchCommand {
@@ -333,7 +333,7 @@ mod tests {
         let devices =
             vec![(Uuid::from_u128(1), Some(SeriesId(10))), (Uuid::from_u128(2), Some(SeriesId(20)))];
         let live = Arc::new(Live::new(Arc::new(Metrics::new())));
-        let share = Budget::new(SUBSCRIPTION_BUDGET).share(Uuid::nil());
+        let share = Budget::new(SUBSCRIPTION_BUDGET).share(Owner::login(Uuid::nil()));
         Watch::new(command(members), devices, &live.connection(Uuid::nil()), &share).unwrap()
     }
 
