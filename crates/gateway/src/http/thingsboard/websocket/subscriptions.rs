@@ -207,7 +207,7 @@ mod tests {
     fn subscriptions() -> Subscriptions {
         let live = Arc::new(Live::new(Arc::new(Metrics::new())));
         let share = Budget::new(SUBSCRIPTION_BUDGET).share(Owner::login(Uuid::nil()));
-        Subscriptions::new(live.connection(Uuid::nil()).subscriber(), share)
+        Subscriptions::new(live.connection(Uuid::nil(), Uuid::nil()).subscriber(), share)
     }
 
     fn update(series: u64, key: &str, ts: i64, value: i64) -> Update {
@@ -366,7 +366,7 @@ mod tests {
         let limit = |name, bytes| Limit { name, bytes };
         let (share, login, total) = (limit("ONE", 10_000), limit("LOGIN", 20_000), limit("ALL", 20_000));
         let budget = Budget::new(Limits { what: "subscriptions", share, login, total });
-        let subscriber = live.connection(Uuid::nil()).subscriber();
+        let subscriber = live.connection(Uuid::nil(), Uuid::nil()).subscriber();
         let mut all = Subscriptions::new(subscriber, budget.share(Owner::login(Uuid::nil())));
         let keys: Vec<String> = (0..20).map(|n| n.to_string()).collect();
         let mut add = |id| all.add(id, Uuid::nil(), Some(SeriesId(1)), Some(&keys), SubscriptionKind::Latest);

@@ -334,7 +334,7 @@ mod tests {
             vec![(Uuid::from_u128(1), Some(SeriesId(10))), (Uuid::from_u128(2), Some(SeriesId(20)))];
         let live = Arc::new(Live::new(Arc::new(Metrics::new())));
         let share = Budget::new(SUBSCRIPTION_BUDGET).share(Owner::login(Uuid::nil()));
-        Watch::new(command(members), devices, &live.connection(Uuid::nil()), &share).unwrap()
+        Watch::new(command(members), devices, &live.connection(Uuid::nil(), Uuid::nil()), &share).unwrap()
     }
 
     fn update(series: u64, key: &str, ms: i64, value: Value) -> Update {
