@@ -81,6 +81,11 @@ fn names_are_listed() {
 }
 
 #[test]
+fn an_order_is_never_lost() {
+    run("order.slt");
+}
+
+#[test]
 fn tables_are_joined_and_windows_move() {
     run("joins.slt");
 }

@@ -136,7 +136,7 @@ fn the_rules_run_in_a_known_order() {
     ];
     assert_eq!(datafusion, known);
     let ours = names(&optimizer_rules());
-    let mut expected = vec!["keep_subtotals_apart".to_owned()];
+    let mut expected = ["hide_filter_casts", "keep_subtotals_apart"].map(str::to_owned).to_vec();
     expected.extend(datafusion.into_iter().filter(|name| name != "FilterPushdown"));
     expected
         .extend(["read_last_rows", "read_in_slices", "aggregate_runs", "account_memory"].map(str::to_owned));
@@ -344,6 +344,21 @@ async fn aggregates_have_known_names_and_states() {
 async fn a_constant_key_stays_constant_above_rollup() {
     let sql = "SELECT d, g FROM (VALUES ('a', 2), ('a', 1)) t(d, g) WHERE d = 'a' GROUP BY ROLLUP (d, g) ORDER BY d, g";
     let store = store(1, 1);
+    let keys = |plan: &Arc<dyn ExecutionPlan>| {
+        let sort = find::<SortExec>(plan).and_then(|sort| sort.downcast_ref::<SortExec>());
+        sort.map_or(0, |sort| sort.expr().len())
+    };
+    let (wrong, _) = plan(&store, datafusion_rules(), sql).await;
+    let (right, _) = plan(&store, optimizer_rules(), sql).await;
+    assert_eq!(keys(&right), 2, "{}", operators(&right));
+    assert!(keys(&wrong) < 2, "the rule may be superfluous: {}", operators(&wrong));
+}
+
+/// The reason for the rule `hide_filter_casts`: DataFusion takes the time for constant and leaves the sort out.
+#[tokio::test]
+async fn a_condition_on_a_day_leaves_the_time_variable() {
+    let sql = "SELECT ts, value FROM many WHERE CAST(ts AS date) = date '2026-01-01' ORDER BY value, ts DESC";
+    let store = store(1, 2);
     let keys = |plan: &Arc<dyn ExecutionPlan>| {
         let sort = find::<SortExec>(plan).and_then(|sort| sort.downcast_ref::<SortExec>());
         sort.map_or(0, |sort| sort.expr().len())

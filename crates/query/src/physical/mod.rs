@@ -6,6 +6,7 @@
 mod cached_operators;
 #[cfg(test)]
 mod datafusion_properties;
+mod filter_casts;
 mod gap_fill;
 mod last_row;
 mod memory_accounting;

@@ -8,6 +8,7 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::ExecutionPlan;
 
+use super::filter_casts::hide_filter_casts;
 use super::last_row::read_last_rows;
 use super::memory_accounting::account_memory;
 use super::run_aggregate::aggregate_runs;
@@ -23,6 +24,7 @@ pub(crate) fn optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sy
     // already pushed the filters down.
     rules.retain(|rule| rule.name() != "FilterPushdown");
     rules.insert(0, rule("keep_subtotals_apart", keep_subtotals_apart));
+    rules.insert(0, rule("hide_filter_casts", hide_filter_casts));
     rules.push(rule("read_last_rows", read_last_rows));
     rules.push(rule("read_in_slices", read_in_slices));
     rules.push(rule("aggregate_runs", aggregate_runs));

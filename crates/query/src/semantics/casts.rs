@@ -32,6 +32,8 @@ pub(super) fn function(from: &DataType, to: &DataType) -> Option<Arc<ScalarUDF>>
         (from, to) if to.is_signed_integer() => from.is_floating() || from.is_decimal() || from.is_string(),
         (DataType::Float64, DataType::Float32) => true,
         (from, DataType::Float32 | DataType::Float64) => from.is_string(),
+        // DataFusion takes the time of day for sorted where the times are.
+        (DataType::Timestamp(..), DataType::Time32(_) | DataType::Time64(_)) => true,
         _ => false,
     };
     is_known.then(|| {
@@ -76,6 +78,7 @@ impl ScalarUDFImpl for Converted {
             DataType::Int64 => "to_bigint",
             DataType::Float32 => "to_real",
             DataType::Float64 => "to_double",
+            DataType::Time32(_) | DataType::Time64(_) => "to_time",
             _ => "to_text",
         }
     }
@@ -119,6 +122,7 @@ fn convert(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowError> {
         DataType::Int16 => integers::<Int16Type>(array, to),
         DataType::Int32 => integers::<Int32Type>(array, to),
         DataType::Int64 => integers::<Int64Type>(array, to),
+        DataType::Time32(_) | DataType::Time64(_) => cast(array, to),
         DataType::Float32 if *array.data_type() == DataType::Float64 => short_floats(array),
         DataType::Float32 => floats_of_text::<Float32Type>(array, to),
         _ => floats_of_text::<Float64Type>(array, to),
