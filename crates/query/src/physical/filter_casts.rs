@@ -45,9 +45,15 @@ fn hide_cast(expr: Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<Transformed
 }
 
 /// A cast whose value says nothing about its argument.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Eq, Hash)]
 struct HiddenCast {
     cast: Arc<dyn PhysicalExpr>,
+}
+
+impl PartialEq for HiddenCast {
+    fn eq(&self, other: &Self) -> bool {
+        self.cast.eq(&other.cast)
+    }
 }
 
 impl fmt::Display for HiddenCast {
