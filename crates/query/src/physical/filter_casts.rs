@@ -5,7 +5,7 @@
 //! integers satisfy. This rule hides such casts in filters.
 
 use std::fmt;
-use std::hash::Hash;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -45,7 +45,7 @@ fn hide_cast(expr: Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<Transformed
 }
 
 /// A cast whose value says nothing about its argument.
-#[derive(Debug, Clone, Eq, Hash)]
+#[derive(Debug, Clone, Eq)]
 struct HiddenCast {
     cast: Arc<dyn PhysicalExpr>,
 }
@@ -53,6 +53,12 @@ struct HiddenCast {
 impl PartialEq for HiddenCast {
     fn eq(&self, other: &Self) -> bool {
         self.cast.eq(&other.cast)
+    }
+}
+
+impl Hash for HiddenCast {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.cast.hash(state);
     }
 }
 
