@@ -13,6 +13,7 @@ mod in_lists;
 mod literals;
 mod numeric;
 mod rules;
+mod sort_keys;
 pub(crate) mod spans;
 pub(crate) mod syntax;
 pub(crate) mod text;

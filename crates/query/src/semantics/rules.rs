@@ -16,7 +16,7 @@ use crate::QueryError;
 use crate::functions::maths;
 
 use super::call::call;
-use super::{arithmetic, casts, guards, numeric, spans};
+use super::{arithmetic, casts, guards, numeric, sort_keys, spans};
 
 /// Returns DataFusion's analyzer with our rules around it.
 pub(crate) fn analyzer() -> Analyzer {
@@ -47,6 +47,7 @@ impl AnalyzerRule for Rule {
                     &scan.source.schema(),
                 )?);
             }
+            let node = sort_keys::once_each(node);
             let node = if self.guards { spans::in_order(node, &schema)? } else { node };
             let names = NamePreserver::new(&node);
             let rewrite_one = |expr: Expr| {
@@ -78,7 +79,8 @@ impl AnalyzerRule for Rule {
 }
 
 /// Rewrites expressions whose operands would get another common type in DataFusion than in PostgreSQL.
-fn before(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+fn before(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    sort_keys::once_in(&mut expr);
     match expr {
         Expr::BinaryExpr(binary) if spans::computes(&binary, schema) => {
             spans::computed(binary, schema).map(Transformed::yes)
