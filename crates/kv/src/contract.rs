@@ -5,7 +5,8 @@ use std::sync::Arc;
 use crate::check::{self, CheckReport, RecordProgress};
 use crate::snapshot::{Scan, Snapshot};
 use crate::{
-    Direction, KeyRange, KvError, KvStatus, Progress, ProgressWatcher, Sequence, Space, Value, WriteBatch,
+    Checkpoint, Direction, KeyRange, KvError, KvStatus, Progress, ProgressWatcher, Sequence, Space, Value,
+    WriteBatch,
 };
 
 /// A backend that keeps keys and values, ordered by the bytes of the key within a space. All calls are safe from any thread.
@@ -52,6 +53,16 @@ pub trait KeyValueStore: Send + Sync + 'static {
     /// # Errors
     /// [`KvError::Closed`].
     fn snapshot(&self) -> Result<Box<dyn Snapshot>, KvError>;
+
+    /// The files of the store at one point in time, for a backup; `None` if the store has no files. Batches that were committed before
+    /// the call are in it, each batch as a whole. Commits wait while the store notes what belongs to it, which does not depend on the
+    /// number of records. Files that the store does not need any more stay on the disk until the checkpoint is dropped.
+    ///
+    /// # Errors
+    /// [`KvError::Busy`] while there is another checkpoint, and during a lack; [`KvError::Sealed`], [`KvError::Closed`], [`KvError::Io`].
+    fn checkpoint(&self) -> Result<Option<Checkpoint>, KvError> {
+        Ok(None)
+    }
 
     /// Sizes and health. The call is cheap enough for every second.
     fn status(&self) -> KvStatus;

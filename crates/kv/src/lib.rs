@@ -7,6 +7,7 @@
 
 mod batch;
 mod check;
+mod checkpoint;
 mod contract;
 pub mod dump;
 mod engine;
@@ -22,6 +23,7 @@ mod types;
 
 pub use batch::{Operation, WriteBatch};
 pub use check::{CheckReport, RecordProgress};
+pub use checkpoint::{Checkpoint, CheckpointFile};
 pub use contract::KeyValueStore;
 pub use engine::{EngineOptions, EngineStore};
 pub use error::KvError;

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use parking_lot::{Condvar, Mutex, RwLock};
 
@@ -34,6 +35,8 @@ pub(super) struct Core {
     /// The keeper waits for full spaces, and for the end of a lack of room.
     pub(super) chores: Condvar,
     pub(super) watchers: Mutex<Vec<Arc<dyn ProgressWatcher>>>,
+    /// There is at most one checkpoint at a time.
+    pub(super) is_checkpoint_open: Arc<AtomicBool>,
 }
 
 impl Core {
@@ -59,21 +62,24 @@ impl Core {
         if self.state.lock().closed { Err(KvError::Closed) } else { Ok(()) }
     }
 
+    /// Refuses to write while the store is closed, sealed or suspended. Returns the bytes of batches that are not durable.
+    pub(super) fn check_committing(&self) -> Result<usize, KvError> {
+        let state = self.state.lock();
+        if state.closed {
+            return Err(KvError::Closed);
+        }
+        if let Some(cause) = &state.sealed {
+            return Err(KvError::Sealed { cause: cause.clone() });
+        }
+        match &state.suspended {
+            Some(suspension) => Err(suspension.busy()),
+            None => Ok(state.undurable_bytes),
+        }
+    }
+
     /// Refuses a batch that cannot be written now.
     pub(super) fn check_writable(&self, batch: &WriteBatch) -> Result<(), KvError> {
-        let undurable_bytes = {
-            let state = self.state.lock();
-            if state.closed {
-                return Err(KvError::Closed);
-            }
-            if let Some(cause) = &state.sealed {
-                return Err(KvError::Sealed { cause: cause.clone() });
-            }
-            if let Some(suspension) = &state.suspended {
-                return Err(suspension.busy());
-            }
-            state.undurable_bytes
-        };
+        let undurable_bytes = self.check_committing()?;
         check_undurable(undurable_bytes, batch.bytes()).map_err(|busy| self.refused(busy))?;
         match self.room.lack_for(batch.bytes() as u64) {
             Some(reason) => Err(self.refused(KvError::Busy { reason })),

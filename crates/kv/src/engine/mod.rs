@@ -16,6 +16,7 @@
 //! wait shortly for a lock of fjall, which its thread holds while it begins a journal file or a list of tables.
 
 mod backlog;
+mod checkpoint;
 mod committer;
 mod core;
 mod descriptors;
@@ -41,7 +42,8 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex, RwLock};
 
 use crate::{
-    KeyValueStore, KvError, KvStatus, Progress, ProgressWatcher, Sequence, Snapshot, Space, Value, WriteBatch,
+    Checkpoint, KeyValueStore, KvError, KvStatus, Progress, ProgressWatcher, Sequence, Snapshot, Space,
+    Value, WriteBatch,
 };
 
 use self::core::Core;
@@ -80,6 +82,8 @@ impl EngineStore {
             Failure::Lack(error) | Failure::Lasting(error) => error,
             Failure::Background => io("open", io::Error::other("a write failed")),
         })?;
+        // A process that was killed may have left links.
+        checkpoint::remove(directory).map_err(|error| io("remove the links of a checkpoint in", error))?;
         let settled = generation.settle(SETTLING_MAX);
         let core = Arc::new(Core {
             directory: directory.to_owned(),
@@ -93,6 +97,7 @@ impl EngineStore {
             work: Condvar::new(),
             chores: Condvar::new(),
             watchers: Mutex::default(),
+            is_checkpoint_open: Arc::default(),
         });
         if let Err(failure) = settled {
             drop(core.failed(failure));
@@ -182,6 +187,11 @@ impl KeyValueStore for EngineStore {
         self.core.check_open()?;
         let generation = self.core.generation()?;
         Ok(Box::new(EngineSnapshot::new(&generation, &self.core.readers, &self.core.directory)))
+    }
+
+    fn checkpoint(&self) -> Result<Option<Checkpoint>, KvError> {
+        self.core.check_open()?;
+        checkpoint::checkpoint(&self.core).map(Some)
     }
 
     fn status(&self) -> KvStatus {

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot continue panics")]
 
+mod checkpoint;
 mod conformance;
 mod crash;
 mod faults;
