@@ -102,6 +102,15 @@ fn restored(checkpoint: &Arc<Checkpoint>, directory: &Path) -> EngineStore {
     open(directory)
 }
 
+/// Ends a writer, also when a check fails.
+struct EndOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for EndOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn a_checkpoint_during_heavy_writes_is_one_point_in_time() {
     let parent = tempfile::tempdir().unwrap();
@@ -120,6 +129,7 @@ fn a_checkpoint_during_heavy_writes_is_one_point_in_time() {
                     }
                 }
             });
+            let ends = EndOnDrop(&end);
             for number in 0..6 {
                 let before = count(&store);
                 let checkpoint = Arc::new(store.checkpoint().unwrap().unwrap());
@@ -146,7 +156,7 @@ fn a_checkpoint_during_heavy_writes_is_one_point_in_time() {
                 drop(copy);
                 assert_eq!(count(&open(&directory)), found + 1);
             }
-            end.store(true, Ordering::Relaxed);
+            drop(ends);
             writer.join().unwrap();
         });
         store.close().unwrap();
@@ -156,6 +166,83 @@ fn a_checkpoint_during_heavy_writes_is_one_point_in_time() {
     }
     reference.check(&store);
     assert!(counts[0] < counts[17], "batches came between the checkpoints");
+}
+
+/// The journal begins another file after 64 million bytes, and files go when their batches are in tables.
+#[test]
+fn a_checkpoint_while_the_journal_changes_its_files_has_all_batches() {
+    const BYTES: usize = 300 << 10;
+    let parent = tempfile::tempdir().unwrap();
+    let options = EngineOptions { memtable_bytes: 1 << 20, ..EngineOptions::default() };
+    let open = |name: String| EngineStore::open(&parent.path().join(name), &options).unwrap();
+    let store = open("store".to_owned());
+    let end = AtomicBool::new(false);
+    let journals = |checkpoint: &Checkpoint| {
+        let names = checkpoint.files().iter().map(|file| file.name().to_owned());
+        names.filter(|name| name.ends_with(".jnl")).collect::<std::collections::BTreeSet<_>>()
+    };
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            for number in 0_u64.. {
+                let mut batch = WriteBatch::new();
+                for space in SPACES {
+                    batch.put(space, vec![number as u8 % 16], value(number, BYTES));
+                }
+                batch.put(COUNT, "count", (number + 1).to_be_bytes().to_vec());
+                commit(&store, &batch);
+                if end.load(Ordering::Relaxed) {
+                    return;
+                }
+            }
+        });
+        let ends = EndOnDrop(&end);
+        let mut known = journals(&store.checkpoint().unwrap().unwrap());
+        let (mut changes, mut number) = (0, 0);
+        while changes < 4 {
+            let before = count(&store);
+            let checkpoint = store.checkpoint().unwrap().unwrap();
+            let found = journals(&checkpoint);
+            number += 1;
+            // Also some of those between the changes.
+            if found == known && number % 40 > 0 {
+                continue;
+            }
+            changes += u32::from(found != known);
+            known = found;
+            let name = format!("copy {number}");
+            checkpoint.copy_to(&parent.path().join(&name)).unwrap();
+            drop(checkpoint);
+            let copy = open(name.clone());
+            let batches = count(&copy);
+            assert!(batches >= before, "{before} batches were there before, {batches} are in the checkpoint");
+            for (space, back) in
+                SPACES.iter().flat_map(|space| (1..=batches.min(16)).map(move |back| (*space, back)))
+            {
+                let number = batches - back;
+                let found = copy.get(space, &[number as u8 % 16]).unwrap();
+                assert!(
+                    found.is_some_and(|found| found == value(number, BYTES)),
+                    "{space} of batch {number}"
+                );
+            }
+            drop(copy);
+            std::fs::remove_dir_all(parent.path().join(name)).unwrap();
+        }
+        drop(ends);
+        writer.join().unwrap();
+    });
+}
+
+/// Bytes that cannot be compressed well, and that tell the number.
+fn value(number: u64, bytes: usize) -> Vec<u8> {
+    let mut state = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()
+    };
+    (0..bytes / 8).flat_map(|_| next()).collect()
 }
 
 #[test]
