@@ -189,6 +189,7 @@ impl KeyValueStore for MemoryStore {
             sealed: state.sealed.clone(),
             busy: state.busy.clone(),
             disk_bytes: 0,
+            memory_bytes: 0,
             undurable_bytes: state.undurable_bytes as u64,
             commits: state.progress.committed,
             syncs: 0,

@@ -9,6 +9,8 @@ pub struct KvStatus {
     pub busy: Option<String>,
     /// Bytes of the store on disk.
     pub disk_bytes: u64,
+    /// Bytes of the cache, and of records that are not in files yet.
+    pub memory_bytes: u64,
     /// Bytes of batches that are committed and not durable yet.
     pub undurable_bytes: u64,
     /// Number of batches that were committed since the store was opened.

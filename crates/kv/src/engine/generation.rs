@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use fjall::{Database, Keyspace, KeyspaceCreateOptions};
@@ -26,6 +27,9 @@ pub(super) struct Generation {
     database: Database,
     directory: PathBuf,
     memtable_bytes: u64,
+    memtables_bytes_max: u64,
+    /// The bytes of all spaces at which the keeper looks again whether some should be written to files.
+    next_look: AtomicU64,
     /// The spaces that were ever written.
     spaces: RwLock<BTreeMap<Space, Keyspace>>,
 }
@@ -44,6 +48,8 @@ impl Generation {
             database,
             directory: directory.to_owned(),
             memtable_bytes: options.memtable_bytes,
+            memtables_bytes_max: options.memtables_bytes_max,
+            next_look: AtomicU64::new(options.memtables_bytes_max / 2),
             spaces: RwLock::default(),
         };
         for name in generation.database.list_keyspace_names() {
@@ -109,20 +115,54 @@ impl Generation {
         persisted.map_err(|error| Failure::of(&self.directory, "write the journal of", error))
     }
 
+    /// Bytes of all spaces in memory, also of those that are being written to files.
+    pub(super) fn memtables_bytes(&self) -> u64 {
+        self.database.write_buffer_size()
+    }
+
+    /// Bytes of the spaces and of the cache.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        self.memtables_bytes() + self.database.cache_size()
+    }
+
+    /// Why every write has to wait; `None` if it need not. Only bytes that leave memory end this, so the batch that passes the bound is
+    /// written: more than the bound is in memory for one batch at most.
+    fn backlog_of_memory(&self) -> Option<String> {
+        let (mut bytes, limit) = (self.memtables_bytes(), self.memtables_bytes_max);
+        if bytes < limit {
+            return None;
+        }
+        // fjall counts a batch after it was written, so its count can go wrong when the batch is in a file before that.
+        let known = self.spaces.read();
+        if known.values().all(|keyspace| keyspace.sealed_memtable_count() == 0) {
+            bytes = known.values().map(backlog::active_bytes).sum();
+        }
+        (bytes >= limit).then(|| format!("{bytes} bytes of all spaces are in memory, the limit is {limit}"))
+    }
+
     /// Why a write to one of these spaces has to wait; `None` if it need not.
     pub(super) fn backlog(&self, spaces: impl IntoIterator<Item = Space>) -> Option<String> {
+        if let Some(reason) = self.backlog_of_memory() {
+            return Some(reason);
+        }
         let known = self.spaces.read();
         spaces.into_iter().find_map(|space| backlog(space, known.get(&space)?, self.memtable_bytes))
     }
 
     /// Why a write to any space has to wait; `None` if it need not.
     pub(super) fn backlog_of_all(&self) -> Option<String> {
+        if let Some(reason) = self.backlog_of_memory() {
+            return Some(reason);
+        }
         let known = self.spaces.read();
         known.iter().find_map(|(space, keyspace)| backlog(*space, keyspace, self.memtable_bytes))
     }
 
-    /// Whether one of these spaces should be written to a file.
+    /// Whether one of these spaces, or some of all spaces, should be written to files.
     pub(super) fn is_nearly_full(&self, spaces: impl IntoIterator<Item = Space>) -> bool {
+        if self.memtables_bytes() >= self.next_look.load(Ordering::Relaxed) {
+            return true;
+        }
         let known = self.spaces.read();
         spaces
             .into_iter()
@@ -130,15 +170,27 @@ impl Generation {
             .any(|keyspace| backlog::is_nearly_full(keyspace, self.memtable_bytes))
     }
 
-    /// Lets fjall write the spaces to files that have many bytes in memory.
+    /// Lets fjall write the spaces to files that have many bytes in memory. When all together have many, also the largest ones, until the
+    /// others have less than half of the bound: the other half is for those that are being written.
     pub(super) fn flush_full_spaces(&self) -> Result<(), Failure> {
-        for keyspace in self.spaces().values() {
-            if backlog::may_flush(keyspace, self.memtable_bytes) {
-                let rotated = keyspace.rotate_memtable();
-                rotated.map_err(|error| Failure::of(&self.directory, "flush", error))?;
+        let mut active: Vec<(u64, Keyspace)> = Vec::new();
+        for keyspace in self.spaces().into_values() {
+            if backlog::may_flush(&keyspace, self.memtable_bytes) {
+                self.flush(&keyspace)?;
+            } else {
+                active.push((backlog::active_bytes(&keyspace), keyspace));
             }
         }
+        let largest = backlog::largest(active, self.memtables_bytes_max / 2);
+        largest.iter().try_for_each(|keyspace| self.flush(keyspace))?;
+        let next_look = self.memtables_bytes() + self.memtables_bytes_max / 16;
+        self.next_look.store(next_look.max(self.memtables_bytes_max / 2), Ordering::Relaxed);
         Ok(())
+    }
+
+    fn flush(&self, keyspace: &Keyspace) -> Result<(), Failure> {
+        let rotated = keyspace.rotate_memtable();
+        rotated.map(drop).map_err(|error| Failure::of(&self.directory, "flush", error))
     }
 
     fn make_keyspace(&self, space: Space) -> Result<Keyspace, Failure> {

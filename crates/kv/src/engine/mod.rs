@@ -195,12 +195,15 @@ impl KeyValueStore for EngineStore {
     }
 
     fn status(&self) -> KvStatus {
-        let disk_bytes = self.core.generation().map_or(0, |generation| generation.disk_bytes());
+        let generation = self.core.generation().ok();
+        let bytes = generation.map(|generation| (generation.disk_bytes(), generation.memory_bytes()));
+        let (disk_bytes, memory_bytes) = bytes.unwrap_or_default();
         let state = self.core.state.lock();
         KvStatus {
             sealed: state.sealed.clone(),
             busy: state.reason_to_wait(),
             disk_bytes,
+            memory_bytes,
             undurable_bytes: state.undurable_bytes as u64,
             commits: state.progress.committed,
             syncs: state.syncs,

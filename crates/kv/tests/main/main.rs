@@ -7,3 +7,4 @@ mod conformance;
 mod crash;
 mod faults;
 mod journal;
+mod memory;
