@@ -17,6 +17,8 @@ pub enum Operation {
     Put(Key, Value),
     /// Deletes a key; nothing happens if it does not exist.
     Delete(Key),
+    /// Deletes a key that has this value; nothing happens if it has another one or does not exist.
+    DeleteIf(Key, Value),
     /// Deletes all keys of a range.
     DeleteRange(KeyRange),
 }
@@ -35,6 +37,11 @@ impl WriteBatch {
     /// Deletes a key; nothing happens if it does not exist.
     pub fn delete(&mut self, space: Space, key: impl Into<Key>) -> &mut Self {
         self.push(space, Operation::Delete(key.into()))
+    }
+
+    /// Deletes a key if it has this value when the batch is committed.
+    pub fn delete_if(&mut self, space: Space, key: impl Into<Key>, value: impl Into<Value>) -> &mut Self {
+        self.push(space, Operation::DeleteIf(key.into(), value.into()))
     }
 
     /// Deletes all keys of a range that exist when the batch is committed.
@@ -78,7 +85,7 @@ impl WriteBatch {
         KvError::check_limit("bytes of a batch", self.bytes, BATCH_BYTES_MAX)?;
         for (_, operation) in &self.operations {
             match operation {
-                Operation::Put(key, value) => {
+                Operation::Put(key, value) | Operation::DeleteIf(key, value) => {
                     check_key(key)?;
                     KvError::check_limit("bytes of a value", value.len(), VALUE_BYTES_MAX)?;
                 }
@@ -97,7 +104,7 @@ impl Operation {
     fn bytes(&self) -> usize {
         OPERATION_BYTES
             + match self {
-                Self::Put(key, value) => key.len() + value.len(),
+                Self::Put(key, value) | Self::DeleteIf(key, value) => key.len() + value.len(),
                 Self::Delete(key) => key.len(),
                 Self::DeleteRange(range) => range.from().len() + range.to().map_or(0, Key::len),
             }

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use crate::check::{self, CheckReport, RecordProgress};
+use crate::expiry;
 use crate::snapshot::{Scan, Snapshot};
 use crate::{
-    Checkpoint, Direction, KeyRange, KvError, KvStatus, Progress, ProgressWatcher, Sequence, Space, Value,
-    WriteBatch,
+    Checkpoint, Direction, Expiry, KeyRange, KvError, KvStatus, Progress, ProgressWatcher, Sequence, Space,
+    SweepBudget, Swept, Value, WriteBatch,
 };
 
 /// A backend that keeps keys and values, ordered by the bytes of the key within a space. All calls are safe from any thread.
@@ -53,6 +54,37 @@ pub trait KeyValueStore: Send + Sync + 'static {
     /// # Errors
     /// [`KvError::Closed`].
     fn snapshot(&self) -> Result<Box<dyn Snapshot>, KvError>;
+
+    /// Lets the store delete the records of a space that have expired, sooner or later; an earlier function of the space is replaced. A
+    /// reader must treat a record that has expired as absent. Snapshots keep what they have. A store without threads, such as the
+    /// reference, deletes nothing by itself.
+    ///
+    /// # Errors
+    /// [`KvError::Closed`], and [`KvError::Io`] if the system has no thread left.
+    fn expire(&self, space: Space, expiry: Arc<dyn Expiry>) -> Result<(), KvError> {
+        let _not_swept = (space, expiry);
+        Ok(())
+    }
+
+    /// Deletes the records of the next slice of a space that have expired at a time; the slice begins after a key. A record that is
+    /// written while this runs stays.
+    ///
+    /// # Errors
+    /// Those of [`commit`](Self::commit) and of a scan. Nothing is deleted then.
+    fn sweep(
+        &self,
+        space: Space,
+        expiry: &dyn Expiry,
+        now_us: i64,
+        after: Option<&[u8]>,
+        budget: SweepBudget,
+    ) -> Result<Swept, KvError> {
+        let (batch, mut swept) = expiry::slice(&*self.snapshot()?, space, expiry, now_us, after, budget)?;
+        if !batch.is_empty() {
+            swept.sequence = Some(self.commit(&batch)?);
+        }
+        Ok(swept)
+    }
 
     /// The files of the store at one point in time, for a backup; `None` if the store has no files. Batches that were committed before
     /// the call are in it, each batch as a whole. Commits wait while the store notes what belongs to it, which does not depend on the

@@ -129,6 +129,11 @@ fn apply(spaces: &mut Spaces, batch: &WriteBatch) -> Result<(), KvError> {
             Operation::Delete(key) => {
                 records.remove(key);
             }
+            Operation::DeleteIf(key, value) => {
+                if records.get(key) == Some(value) {
+                    records.remove(key);
+                }
+            }
             Operation::DeleteRange(range) if range.is_empty() => {}
             Operation::DeleteRange(range) => {
                 let keys: Vec<Key> =

@@ -13,6 +13,7 @@ use super::options::EngineOptions;
 use super::readers::Readers;
 use super::room::Room;
 use super::state::{State, Suspension};
+use super::sweeper::Sweeps;
 use crate::limits::UNDURABLE_BYTES_MAX;
 use crate::memory::check_undurable;
 use crate::{KvError, ProgressWatcher, WriteBatch};
@@ -35,6 +36,10 @@ pub(super) struct Core {
     /// The keeper waits for full spaces, and for the end of a lack of room.
     pub(super) chores: Condvar,
     pub(super) watchers: Mutex<Vec<Arc<dyn ProgressWatcher>>>,
+    /// What the sweeper does. Its lock is taken last.
+    pub(super) sweeps: Mutex<Sweeps>,
+    /// The sweeper pauses.
+    pub(super) sweeping: Condvar,
     /// There is at most one checkpoint at a time.
     pub(super) is_checkpoint_open: Arc<AtomicBool>,
 }
@@ -156,6 +161,7 @@ impl Core {
         drop(state);
         self.work.notify_all();
         self.chores.notify_all();
+        self.sweeping.notify_all();
         self.notify_watchers();
     }
 

@@ -17,6 +17,7 @@
 
 mod backlog;
 mod checkpoint;
+mod commit;
 mod committer;
 mod core;
 mod descriptors;
@@ -31,6 +32,7 @@ mod resolve;
 mod room;
 mod snapshot;
 mod state;
+mod sweeper;
 
 use std::fs::{self, File};
 use std::io;
@@ -42,8 +44,8 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex, RwLock};
 
 use crate::{
-    Checkpoint, KeyValueStore, KvError, KvStatus, Progress, ProgressWatcher, Sequence, Snapshot, Space,
-    Value, WriteBatch,
+    Checkpoint, Expiry, KeyValueStore, KvError, KvStatus, Progress, ProgressWatcher, Sequence, Snapshot,
+    Space, Value, WriteBatch,
 };
 
 use self::core::Core;
@@ -98,6 +100,8 @@ impl EngineStore {
             chores: Condvar::new(),
             watchers: Mutex::default(),
             is_checkpoint_open: Arc::default(),
+            sweeps: Mutex::default(),
+            sweeping: Condvar::new(),
         });
         if let Err(failure) = settled {
             drop(core.failed(failure));
@@ -129,6 +133,7 @@ impl EngineStore {
         }
         self.core.work.notify_all();
         self.core.chores.notify_all();
+        self.core.sweeping.notify_all();
         for thread in std::mem::take(&mut *self.threads.lock()) {
             // The thread cannot have panicked: a panic ends the process.
             drop(thread.join());
@@ -153,26 +158,7 @@ impl KeyValueStore for EngineStore {
     }
 
     fn commit(&self, batch: &WriteBatch) -> Result<Sequence, KvError> {
-        batch.check()?;
-        let core = &self.core;
-        let _order = core.order.lock();
-        core.check_writable(batch)?;
-        let generation = core.generation()?;
-        let changes =
-            resolve::resolve(&generation, &core.directory, batch).map_err(|error| core.refused(error))?;
-        if let Some(reason) = generation.backlog(resolve::spaces_of(&changes)) {
-            return Err(core.refused(KvError::Busy { reason }));
-        }
-        generation.write(&changes).map_err(|failure| core.failed(failure))?;
-        let bytes = resolve::bytes_of(&changes).max(batch.bytes());
-        let is_nearly_full = generation.is_nearly_full(resolve::spaces_of(&changes));
-        let mut state = core.state.lock();
-        if is_nearly_full && !state.flush_wanted {
-            state.flush_wanted = true;
-            core.chores.notify_one();
-        }
-        core.work.notify_one();
-        Ok(state.committed(changes, bytes))
+        commit::commit(&self.core, batch)
     }
 
     fn progress(&self) -> Progress {
@@ -187,6 +173,18 @@ impl KeyValueStore for EngineStore {
         self.core.check_open()?;
         let generation = self.core.generation()?;
         Ok(Box::new(EngineSnapshot::new(&generation, &self.core.readers, &self.core.directory)))
+    }
+
+    fn expire(&self, space: Space, expiry: Arc<dyn Expiry>) -> Result<(), KvError> {
+        self.core.check_open()?;
+        let is_first = self.core.sweeps.lock().add(space, expiry);
+        if is_first {
+            self.spawn("kv-sweep", sweeper::run)?;
+        }
+        // Under the lock with which the sweeper pauses, so that it cannot miss this.
+        let _state = self.core.state.lock();
+        self.core.sweeping.notify_all();
+        Ok(())
     }
 
     fn checkpoint(&self) -> Result<Option<Checkpoint>, KvError> {

@@ -28,6 +28,20 @@ pub(super) fn resolve(
             Operation::Delete(key) => {
                 changes.insert((*space, key.clone()), None);
             }
+            Operation::DeleteIf(key, value) => {
+                let place = (*space, key.clone());
+                let has_value = match (changes.get(&place), generation.known(*space)) {
+                    (Some(changed), _) => changed.as_ref() == Some(value),
+                    (None, Some(keyspace)) => {
+                        let found = keyspace.get(key).map_err(|error| read_failure(directory, error))?;
+                        found.is_some_and(|found| *found == **value)
+                    }
+                    (None, None) => false,
+                };
+                if has_value {
+                    changes.insert(place, None);
+                }
+            }
             Operation::DeleteRange(range) if range.is_empty() => {}
             Operation::DeleteRange(range) => {
                 for ((of, key), value) in changes.range_mut((*space, range.from().clone())..) {

@@ -5,6 +5,7 @@
 mod checkpoint;
 mod conformance;
 mod crash;
+mod expiry;
 mod faults;
 mod journal;
 mod memory;

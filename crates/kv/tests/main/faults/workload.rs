@@ -149,6 +149,12 @@ impl Outcome {
                 kv::Operation::Put(key, value) => {
                     content.insert((*space, key.to_vec()), value.to_vec());
                 }
+                kv::Operation::DeleteIf(key, value) => {
+                    let place = (*space, key.to_vec());
+                    if content.get(&place).is_some_and(|found| found == value) {
+                        content.remove(&place);
+                    }
+                }
                 kv::Operation::Delete(key) => drop(content.remove(&(*space, key.to_vec()))),
                 kv::Operation::DeleteRange(range) => {
                     content.retain(|(of, key), _| of != space || !range.contains(key));
