@@ -193,6 +193,7 @@ impl KeyValueStore for MemoryStore {
         KvStatus {
             sealed: state.sealed.clone(),
             busy: state.busy.clone(),
+            behind: None,
             disk_bytes: 0,
             memory_bytes: 0,
             undurable_bytes: state.undurable_bytes as u64,

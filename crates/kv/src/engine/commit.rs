@@ -11,9 +11,9 @@ pub(super) fn commit(core: &Core, batch: &WriteBatch) -> Result<Sequence, KvErro
     core.check_writable(batch)?;
     let generation = core.generation()?;
     let changes =
-        resolve::resolve(&generation, &core.directory, batch).map_err(|error| core.refused(error))?;
+        resolve::resolve(&generation, &core.directory, batch).map_err(|error| core.refused(error, false))?;
     if let Some(reason) = generation.backlog(resolve::spaces_of(&changes)) {
-        return Err(core.refused(KvError::Busy { reason }));
+        return Err(core.refused(KvError::Busy { reason }, true));
     }
     generation.write(&changes).map_err(|failure| core.failed(failure))?;
     let bytes = resolve::bytes_of(&changes).max(batch.bytes());

@@ -85,17 +85,17 @@ impl Core {
     /// Refuses a batch that cannot be written now.
     pub(super) fn check_writable(&self, batch: &WriteBatch) -> Result<(), KvError> {
         let undurable_bytes = self.check_committing()?;
-        check_undurable(undurable_bytes, batch.bytes()).map_err(|busy| self.refused(busy))?;
+        check_undurable(undurable_bytes, batch.bytes()).map_err(|busy| self.refused(busy, true))?;
         match self.room.lack_for(batch.bytes() as u64) {
-            Some(reason) => Err(self.refused(KvError::Busy { reason })),
+            Some(reason) => Err(self.refused(KvError::Busy { reason }, false)),
             None => Ok(()),
         }
     }
 
-    /// Notes that a batch was refused, so that the watchers hear when there is room.
-    pub(super) fn refused(&self, error: KvError) -> KvError {
+    /// Notes that a batch was refused, so that the watchers hear when there is room. `is_behind`: see [`State::set_busy`].
+    pub(super) fn refused(&self, error: KvError, is_behind: bool) -> KvError {
         if let KvError::Busy { reason } = &error {
-            self.state.lock().busy = Some(reason.clone());
+            self.state.lock().set_busy(reason.clone(), is_behind);
             self.chores.notify_one();
         }
         error
@@ -103,17 +103,19 @@ impl Core {
 
     /// Ends the refusal of batches if there is room.
     pub(super) fn end_refusal(&self) {
-        if self.state.lock().busy.is_none() {
+        if !self.state.lock().is_busy() {
             return;
         }
         // While the database is opened again, the end of that tells the watchers.
         let Ok(generation) = self.generation() else { return };
-        let reason = self.room.lack_for(0).or_else(|| generation.backlog_of_all());
+        let lack = self.room.lack_for(0);
+        let is_behind = lack.is_none();
+        let reason = lack.or_else(|| generation.backlog_of_all());
         let mut state = self.state.lock();
         match reason {
-            Some(reason) => state.busy = Some(reason),
+            Some(reason) => state.set_busy(reason, is_behind),
             None if state.undurable_bytes <= UNDURABLE_BYTES_MAX / 2 => {
-                state.busy = None;
+                state.end_busy();
                 drop(state);
                 self.notify_watchers();
             }

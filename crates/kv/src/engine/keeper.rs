@@ -31,7 +31,7 @@ fn wait(core: &Core) -> bool {
             core.chores.wait(&mut state);
         } else if std::mem::take(&mut state.flush_wanted) {
             return true;
-        } else if state.busy.is_some() {
+        } else if state.is_busy() {
             return core.chores.wait_for(&mut state, LOOK).timed_out() || !state.closed;
         } else {
             core.chores.wait(&mut state);

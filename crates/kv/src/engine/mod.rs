@@ -200,6 +200,7 @@ impl KeyValueStore for EngineStore {
         KvStatus {
             sealed: state.sealed.clone(),
             busy: state.reason_to_wait(),
+            behind: state.behind(),
             disk_bytes,
             memory_bytes,
             undurable_bytes: state.undurable_bytes as u64,

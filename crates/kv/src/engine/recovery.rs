@@ -187,7 +187,7 @@ fn resume(core: &Core) {
     let mut state = core.state.lock();
     let cause = state.suspended.take().map(|suspension| suspension.reason);
     tracing::info!(cause, "the key-value store accepts writes again");
-    state.busy = None;
+    state.end_busy();
     drop(state);
     core.chores.notify_all();
     core.notify_watchers();

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use super::generation::Change;
 use crate::{KvError, Progress, Sequence};
@@ -15,7 +16,9 @@ pub(super) struct State {
     /// Why the database must be opened again; `None` while it works.
     pub(super) suspended: Option<Suspension>,
     /// Why a batch was refused since the store had room last: the watchers hear when it has room again.
-    pub(super) busy: Option<String>,
+    busy: Option<String>,
+    /// Since when batches have been refused only because the store is behind with its files.
+    behind_since: Option<Instant>,
     /// Why the committer waits for file descriptors; `None` when it does not.
     pub(super) lack: Option<String>,
     /// The effects of all batches that are not durable, in their order.
@@ -44,6 +47,29 @@ impl State {
     pub(super) fn reason_to_wait(&self) -> Option<String> {
         let suspended = self.suspended.as_ref().map(|suspension| &suspension.reason);
         self.lack.as_ref().or(suspended).or(self.busy.as_ref()).cloned()
+    }
+
+    /// Notes why batches are refused. `is_behind` says that only the store's own work is the cause.
+    pub(super) fn set_busy(&mut self, reason: String, is_behind: bool) {
+        self.busy = Some(reason);
+        self.behind_since = is_behind.then(|| self.behind_since.unwrap_or_else(Instant::now));
+    }
+
+    /// Notes that the store has room.
+    pub(super) fn end_busy(&mut self) {
+        self.busy = None;
+        self.behind_since = None;
+    }
+
+    /// Whether batches were refused since the store had room last.
+    pub(super) fn is_busy(&self) -> bool {
+        self.busy.is_some()
+    }
+
+    /// For how long batches have been refused only because the store is behind.
+    pub(super) fn behind(&self) -> Option<Duration> {
+        let waits_for_system = self.lack.is_some() || self.suspended.is_some();
+        self.behind_since.filter(|_| !waits_for_system).map(|since| since.elapsed())
     }
 
     /// Adds a batch that can be read and is not durable.
@@ -92,5 +118,31 @@ impl Suspension {
 
     pub(super) fn busy(&self) -> KvError {
         KvError::Busy { reason: self.reason.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backlog_has_an_age_and_a_lack_has_none() {
+        let mut state = State::default();
+        assert_eq!((state.is_busy(), state.behind()), (false, None));
+        state.set_busy("behind".to_owned(), true);
+        let since = state.behind_since.unwrap();
+        state.set_busy("still behind".to_owned(), true);
+        assert_eq!(state.behind_since, Some(since), "another refusal does not begin it again");
+        assert!(state.behind().is_some());
+        state.set_busy("no space".to_owned(), false);
+        assert_eq!(state.behind(), None);
+        state.set_busy("behind again".to_owned(), true);
+        assert!(state.behind_since.unwrap() >= since);
+        state.lack = Some("no descriptors".to_owned());
+        assert_eq!(state.behind(), None);
+        assert_eq!(state.reason_to_wait().unwrap(), "no descriptors");
+        state.lack = None;
+        state.end_busy();
+        assert_eq!((state.is_busy(), state.behind(), state.reason_to_wait()), (false, None, None));
     }
 }

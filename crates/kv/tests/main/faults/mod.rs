@@ -214,6 +214,7 @@ fn a_full_disk_is_busy_and_passes_by_itself() {
     assert!(matches!(refused, KvError::Busy { .. }), "{refused}");
     assert!(refused.to_string().contains("No space left on device"), "{refused}");
     let status = store.status();
+    assert!(status.not_ready().unwrap().contains("No space left on device"), "a lack is told at once");
     assert!(status.sealed.is_none() && status.busy.unwrap().contains("No space left on device"));
     // Reads go on as long as there is no room to open the database again.
     assert!(store.get(space, b"before").unwrap().is_some());
