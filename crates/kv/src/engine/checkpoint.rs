@@ -103,6 +103,11 @@ struct TreeFiles {
 
 /// Makes a checkpoint. Commits wait while the journal is linked, and while the lists are read that have changed meanwhile.
 pub(super) fn checkpoint(core: &Core) -> Result<Checkpoint, KvError> {
+    checkpoint_after(core, || {})
+}
+
+/// Calls `between` after the first look at the lists, before commits wait.
+fn checkpoint_after(core: &Core, between: impl FnOnce()) -> Result<Checkpoint, KvError> {
     let links = Links::make(core)?;
     // Held to the end, so that the database is not opened again meanwhile.
     let generation = core.generation()?;
@@ -110,6 +115,7 @@ pub(super) fn checkpoint(core: &Core) -> Result<Checkpoint, KvError> {
     for (space, keyspace) in generation.spaces() {
         trees.insert(space, tree(core, &links, &keyspace)?);
     }
+    between();
     let mut files = {
         let _order = core.order.lock();
         core.check_committing()?;
@@ -253,6 +259,71 @@ fn end_of_last_extent(file: &File) -> io::Result<u64> {
             // There is no data any more.
             Err(rustix::io::Errno::NXIO) => return Ok(end),
             Err(_) => return Ok(file.metadata()?.len()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{EngineOptions, EngineStore, KeyValueStore as _, WriteBatch};
+
+    const SPACE: Space = Space::new("a");
+
+    /// fjall may delete a journal file as soon as a list names its records, so the checkpoint must have that list.
+    #[test]
+    fn a_list_that_changes_before_the_journal_is_linked_is_read_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = EngineOptions { memtable_bytes: 4 << 10, ..EngineOptions::default() };
+        let store = EngineStore::open(directory.path(), &options).unwrap();
+        let put = |space: Space, key: &str| {
+            let mut batch = WriteBatch::new();
+            batch.put(space, key.to_owned(), vec![7; 3_500]);
+            while store.commit(&batch).is_err() {
+                std::thread::yield_now();
+            }
+        };
+        put(SPACE, "first");
+        let version = || {
+            let generation = store.core.generation().unwrap();
+            generation.known(SPACE).unwrap().tree.current_version().id()
+        };
+        let before = version();
+        let checkpoint = checkpoint_after(&store.core, || {
+            for number in 0.. {
+                put(SPACE, &format!("{number:05}"));
+                if version() > before {
+                    break;
+                }
+            }
+            // A space that comes meanwhile is in the checkpoint too.
+            put(Space::new("late"), "k");
+        });
+        let checkpoint = checkpoint.unwrap();
+        let list = format!("keyspaces/1/v{before}");
+        assert!(checkpoint.files().iter().all(|file| file.name() != list), "the list is an old one");
+        assert!(checkpoint.files().iter().any(|file| file.name() == "keyspaces/2/current"));
+        let copy = directory.path().join("copy");
+        checkpoint.copy_to(&copy).unwrap();
+        let copy = EngineStore::open(&copy, &options).unwrap();
+        for (space, key) in [(SPACE, "first"), (SPACE, "00000"), (Space::new("late"), "k")] {
+            assert!(copy.get(space, key.as_bytes()).unwrap().is_some(), "{key}");
+        }
+    }
+
+    #[test]
+    fn the_end_of_the_data_is_found_before_zeros_and_holes() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("1.jnl");
+        for (data, zeros, hole) in
+            [(0, 0, 0), (0, 0, 1 << 20), (1, 0, 0), (70_000, 200_000, 1 << 20), (3, 65_536, 0)]
+        {
+            let mut content = vec![5_u8; data];
+            content.resize(data + zeros, 0);
+            fs::write(&path, content).unwrap();
+            let file = File::options().write(true).read(true).open(&path).unwrap();
+            file.set_len((data + zeros + hole) as u64).unwrap();
+            assert_eq!(end_of_data(&file).unwrap(), data as u64, "{data} {zeros} {hole}");
         }
     }
 }

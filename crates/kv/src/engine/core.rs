@@ -13,7 +13,7 @@ use super::options::EngineOptions;
 use super::readers::Readers;
 use super::room::Room;
 use super::state::{State, Suspension};
-use super::sweeper::Sweeps;
+use super::sweeps::Sweeps;
 use crate::limits::UNDURABLE_BYTES_MAX;
 use crate::memory::check_undurable;
 use crate::{KvError, ProgressWatcher, WriteBatch};

@@ -13,7 +13,12 @@
 //! Invariant 7: no handle of fjall outlives its opening. While the database is opened again, reads are busy; open scans and snapshots end
 //! with an error that is busy (`readers.rs`).
 //! Invariant 8: fjall never sleeps in a commit: a batch is refused before fjall is so far behind with its work (`backlog.rs`). A commit can
-//! wait shortly for a lock of fjall, which its thread holds while it begins a journal file or a list of tables.
+//! wait shortly for a lock of fjall, which its thread holds while it syncs the journal, and while it begins a journal file or a list of
+//! tables (`docs/adr/0031-checkpoints-expiry-and-memory-of-keys.md`).
+//! Invariant 9: a checkpoint is the content at one moment between two batches. Nobody writes to its files (`checkpoint.rs`).
+//! Invariant 10: the memtables of all spaces have at most `memtables_bytes_max` and one batch (`backlog.rs`).
+//! Invariant 11: a record that has expired is deleted by a usual batch, and only if it still has the value that has expired
+//! (`sweeper.rs`).
 
 mod backlog;
 mod checkpoint;
@@ -33,6 +38,7 @@ mod room;
 mod snapshot;
 mod state;
 mod sweeper;
+mod sweeps;
 
 use std::fs::{self, File};
 use std::io;
@@ -177,9 +183,13 @@ impl KeyValueStore for EngineStore {
 
     fn expire(&self, space: Space, expiry: Arc<dyn Expiry>) -> Result<(), KvError> {
         self.core.check_open()?;
-        let is_first = self.core.sweeps.lock().add(space, expiry);
-        if is_first {
-            self.spawn("kv-sweep", sweeper::run)?;
+        {
+            let mut sweeps = self.core.sweeps.lock();
+            sweeps.add(space, expiry);
+            if !sweeps.has_thread {
+                self.spawn("kv-sweep", sweeper::run)?;
+                sweeps.has_thread = true;
+            }
         }
         // Under the lock with which the sweeper pauses, so that it cannot miss this.
         let _state = self.core.state.lock();

@@ -13,7 +13,7 @@ pub struct EngineOptions {
 }
 
 /// The bound of memory without another one.
-const MEMORY_BYTES_MAX: u64 = 128 << 20;
+const ENGINE_MEMORY_BYTES_MAX: u64 = 128 << 20;
 
 /// The parts of the memory: the cache has a quarter, all spaces have the rest, and one space is written at a sixteenth.
 const CACHE_DIVISOR: u64 = 4;
@@ -39,6 +39,6 @@ impl EngineOptions {
 
 impl Default for EngineOptions {
     fn default() -> Self {
-        Self::within(MEMORY_BYTES_MAX)
+        Self::within(ENGINE_MEMORY_BYTES_MAX)
     }
 }

@@ -4,16 +4,13 @@
 //! of a write; a merge that leaves out the newest records lowers the highest number in the tables, by which fjall decides which journal
 //! files it deletes and replays; and tables that nothing is merged with would keep their records.
 
-use std::collections::BTreeMap;
-use std::ops::Bound;
-use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use super::commit::commit;
 use super::core::Core;
 use super::snapshot::EngineSnapshot;
 use crate::expiry::{Expiry, SweepBudget, Swept, slice};
-use crate::{Key, KvError, Space};
+use crate::{KvError, Space};
 
 /// What is read at once, and the pause after it: at most ten such slices in a second.
 const SLICE: SweepBudget = SweepBudget { records: 4_000, bytes: 1 << 20 };
@@ -27,37 +24,6 @@ const PASS_PAUSE: Duration = Duration::from_secs(600);
 
 /// A record stays for this time after it has expired, so that a clock that was set forward for a moment deletes nothing.
 const MARGIN_US: i64 = 3_600 * 1_000_000;
-
-/// What the sweeper has to do.
-#[derive(Default)]
-pub(super) struct Sweeps {
-    spaces: BTreeMap<Space, Arc<dyn Expiry>>,
-    /// The next slice is behind this key of this space; `None` at the beginning.
-    place: Option<(Space, Option<Key>)>,
-    /// A space was added: the pause ends.
-    added: bool,
-}
-
-impl Sweeps {
-    /// Adds a space. Returns whether it is the first one, for which there is no thread yet.
-    pub(super) fn add(&mut self, space: Space, expiry: Arc<dyn Expiry>) -> bool {
-        self.added = true;
-        self.place = None;
-        self.spaces.insert(space, expiry);
-        self.spaces.len() == 1
-    }
-
-    /// The next slice.
-    fn next(&self) -> Option<(Space, Arc<dyn Expiry>, Option<Key>)> {
-        let (begin, after) = match &self.place {
-            Some((space, Some(key))) => (Bound::Included(*space), Some(key.clone())),
-            Some((space, None)) => (Bound::Excluded(*space), None),
-            None => (Bound::Unbounded, None),
-        };
-        let (space, expiry) = self.spaces.range((begin, Bound::Unbounded)).next()?;
-        Some((*space, Arc::clone(expiry), after))
-    }
-}
 
 /// Runs until the store is closed or sealed.
 pub(super) fn run(core: &Core) {

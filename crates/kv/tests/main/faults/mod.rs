@@ -244,6 +244,37 @@ fn a_full_disk_is_busy_and_passes_by_itself() {
     }
 }
 
+/// Each directory that a checkpoint makes fails once.
+#[test]
+fn a_checkpoint_that_fails_leaves_the_store_as_it_was() {
+    let Some(layer) = Layer::of_this_process() else {
+        return run_under_layer("faults::a_checkpoint_that_fails_leaves_the_store_as_it_was");
+    };
+    let directory = tempfile::tempdir_in(parent()).unwrap();
+    let store = workload::open(directory.path(), &SMALL).unwrap();
+    let outcome = workload::write(&store, &SMALL, |_| {});
+    let mut failed = 0;
+    for number in 1.. {
+        let fault = Fault { effect: Effect::Fail(libc::ENOSPC), operations: MKDIR, from: number, to: number };
+        layer.arm(directory.path(), "/checkpoint", &fault);
+        let checkpoint = store.checkpoint();
+        let hit = layer.hit();
+        layer.disarm();
+        if hit == 0 {
+            break;
+        }
+        failed += i32::from(checkpoint.is_err());
+        drop(checkpoint);
+        assert!(!directory.path().join("checkpoint").exists(), "the links of attempt {number} are gone");
+        outcome.check(&store, "after a checkpoint that failed");
+    }
+    assert!(failed > 2, "{failed} checkpoints failed");
+    let copy = directory.path().join("copy");
+    store.checkpoint().unwrap().unwrap().copy_to(&copy).unwrap();
+    outcome.check(&workload::open(&copy, &SMALL).unwrap(), "a copy");
+    store.close().unwrap();
+}
+
 /// A line for who reads the output of the tests.
 fn show(line: &str) {
     let mut output = std::io::stdout().lock();
