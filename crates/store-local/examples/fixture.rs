@@ -39,7 +39,8 @@ fn main() {
 
 fn back_up(store: &LocalStore, dir: &Path) {
     let text = b"a registry".as_slice();
-    let extra = Extra { path: "registry".into(), bytes: text.len() as u64, content: Box::new(text) };
+    let extra =
+        Extra { path: "registry".into(), bytes: text.len() as u64, content: Box::new(text), known: None };
     let target = BackupTarget::open(&RealDisk, dir, None).unwrap();
     let mut stream = Vec::new();
     let files = store.files().unwrap();

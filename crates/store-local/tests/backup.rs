@@ -55,10 +55,22 @@ fn rows_of(store: &LocalStore) -> BTreeMap<i64, i64> {
 }
 
 fn stream_of(files: &dyn StoreFiles, have: &BackupList) -> Vec<u8> {
-    let text = b"admin".as_slice();
-    let extra = Extra { path: "registry".into(), bytes: text.len() as u64, content: Box::new(text) };
+    stream_with(files, have, &[])
+}
+
+fn extra(path: &str, content: &'static [u8]) -> Extra {
+    Extra { path: path.to_owned(), bytes: content.len() as u64, content: Box::new(content), known: None }
+}
+
+/// A stream that also has these files of the key-value engine. Tables that the receiver has are not sent.
+fn stream_with(files: &dyn StoreFiles, have: &BackupList, keys: &[(&str, &'static [u8])]) -> Vec<u8> {
+    let mut extras = vec![extra("registry", b"admin")];
+    for (path, content) in keys {
+        let known = have.find(path).filter(|known| known.sha256 == Digest::of(content)).cloned();
+        extras.push(Extra { known, ..extra(path, content) });
+    }
     let mut stream = Vec::new();
-    write_stream(files, vec![extra], have, 7_000_000, &mut stream).unwrap();
+    write_stream(files, extras, have, 7_000_000, &mut stream).unwrap();
     stream
 }
 
@@ -213,6 +225,80 @@ fn a_second_backup_brings_only_what_is_new() {
     assert_eq!(restored_rows(&target, "/other"), all(0..70));
     let listed = read_list(&target, Path::new("/other")).unwrap().files.len();
     assert_eq!(target.paths().len(), listed + 1, "nothing lies about: {:?}", target.paths());
+}
+
+/// Tables of the key-value engine are kept like parts, if they have the same bytes. Its other files come each time.
+#[test]
+fn a_second_backup_keeps_the_tables_of_the_keys() {
+    let disk = FaultyDisk::new();
+    let (store, _) = open(&disk, tiny_manual()).unwrap();
+    fill(&store, 0..10);
+    let files = store.files().unwrap();
+    let target = FaultyDisk::new();
+    let back_up = |dir: &str, base: Option<&str>, keys: &[(&str, &'static [u8])]| {
+        let place = BackupTarget::open(&target, Path::new(dir), base.map(Path::new)).unwrap();
+        let stream = stream_with(files.as_ref(), &place.have(), keys);
+        place.receive(&mut stream.as_slice(), ReceiveOptions::default(), stream.len() as u64, &mut go_on)
+    };
+    let restored = |dir: &str, keys: &[(&str, &'static [u8])]| {
+        let disk = FaultyDisk::new();
+        restore(&target, dir, &disk).unwrap();
+        for (path, content) in keys {
+            assert_eq!(disk.content(&Path::new(RESTORED).join(path)), *content, "{path}");
+        }
+        let names =
+            disk.paths().into_iter().filter(|path| path.starts_with(Path::new(RESTORED).join("keys")));
+        assert_eq!(names.count(), keys.len());
+    };
+    const ONE: (&str, &[u8]) = ("keys/keyspaces/1/tables/1", &[1; 1_000]);
+    const TWO: (&str, &[u8]) = ("keys/keyspaces/1/tables/2", &[2; 2_000]);
+    // Another opening of the engine has given the name to another table of the same length.
+    const ONE_CHANGED: (&str, &[u8]) = ("keys/keyspaces/1/tables/1", &[3; 1_000]);
+    let first = [ONE, TWO, ("keys/0.jnl", b"journal"), ("keys/lock", b"")];
+    let report = back_up(BACKUP, None, &first).unwrap();
+    assert_eq!(report.kept_bytes, 0);
+    restored(BACKUP, &first);
+    let second = [ONE_CHANGED, TWO, ("keys/0.jnl", b"another"), ("keys/lock", b"")];
+    let part_bytes = disk_bytes_of_parts(&target);
+    assert_eq!(back_up(BACKUP, None, &second).unwrap().kept_bytes, part_bytes + 2_000);
+    restored(BACKUP, &second);
+    // Into another directory the table is linked. It outlives the base.
+    assert_eq!(back_up("/other", Some(BACKUP), &second).unwrap().kept_bytes, part_bytes + 3_000);
+    for path in target.paths().into_iter().filter(|path| path.starts_with(BACKUP)) {
+        store_local::Disk::remove(&target, &path).unwrap();
+    }
+    restored("/other", &second);
+    // A sender that leaves out a table that nobody has.
+    let mut have = BackupList::default();
+    have.files.push(store::backup::BackupFile {
+        path: ONE.0.to_owned(),
+        stored: ONE.0.to_owned(),
+        bytes: 1_000,
+        crc: 0,
+        sha256: Digest::of(ONE.1),
+    });
+    let stream = stream_with(files.as_ref(), &have, &[ONE]);
+    let place = BackupTarget::open(&target, Path::new("/third"), None).unwrap();
+    let refused =
+        place.receive(&mut stream.as_slice(), ReceiveOptions::default(), 0, &mut go_on).unwrap_err();
+    assert!(refused.to_string().contains("did not come"), "{refused}");
+}
+
+fn disk_bytes_of_parts(target: &FaultyDisk) -> u64 {
+    let list = read_list(target, Path::new(BACKUP)).unwrap();
+    list.files.iter().filter(|file| file.path.ends_with(".parquet")).map(|file| file.bytes).sum()
+}
+
+/// A file that ends early is no file of a backup.
+#[test]
+fn a_stream_ends_with_an_error_if_a_file_of_the_installation_ends_early() {
+    let disk = FaultyDisk::new();
+    let (store, _) = open(&disk, tiny_manual()).unwrap();
+    let short = Extra { bytes: 9, ..extra("registry", b"admin") };
+    let files = store.files().unwrap();
+    let error =
+        write_stream(files.as_ref(), vec![short], &BackupList::default(), 0, &mut Vec::new()).unwrap_err();
+    assert!(error.to_string().contains("registry: it ends 4 bytes too early"), "{error}");
 }
 
 /// Cuts the power at every operation of a second backup into a directory.

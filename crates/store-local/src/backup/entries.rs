@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use model::limits::BACKUP_LIST_BYTES_MAX;
-use store::backup::{BACKUP_LIST, BackupFile, BackupList, STORE_DIRECTORY, is_inside};
+use store::backup::{BACKUP_LIST, BackupFile, BackupList, STORE_DIRECTORY, is_inside, is_keys_file};
 use tar::{Archive, Entries, Entry, EntryType};
 
 use crate::disk::{Disk, EntryKind, numbered};
@@ -79,7 +79,7 @@ pub(super) fn check_known(path: &str, beside: &[&str]) -> Result<(), String> {
             };
             is("log/", ".log") || is("parts/", ".parquet")
         }
-        None => beside.contains(&path),
+        None => beside.contains(&path) || is_keys_file(path),
     };
     match known {
         true => Ok(()),
@@ -131,7 +131,13 @@ mod tests {
         for path in ["store/manifest", "store/series", "registry.sqlite"] {
             assert_eq!(check(path), Ok(()), "{path}");
         }
-        for path in ["store/log/000000000000000a.log", "store/parts/0000000000000001.parquet"] {
+        for path in [
+            "keys/lock",
+            "keys/3.jnl",
+            "keys/keyspaces/1/tables/7",
+            "store/log/000000000000000a.log",
+            "store/parts/0000000000000001.parquet",
+        ] {
             assert_eq!(check(path), Ok(()), "{path}");
         }
         for path in [
@@ -144,6 +150,7 @@ mod tests {
             "store/parts/1.parquet",
             "stored/manifest",
             "x/registry.sqlite",
+            "keys/registry.sqlite",
         ] {
             assert!(check(path).unwrap_err().contains(path), "{path}");
         }

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use store::backup::{BACKUP_LIST, BackupFile, BackupList, Digest, STORE_DIRECTORY};
+use store::backup::{BACKUP_LIST, BackupFile, BackupList, Digest, STORE_DIRECTORY, is_keys_table};
 use store::{ByteProgress, Finding, StoreError};
 
 use super::BackupError;
@@ -81,12 +81,14 @@ impl<'a> BackupTarget<'a> {
         })
     }
 
-    /// The files that the sender need not send.
+    /// The files that the sender need not send: parts, and tables of the key-value engine.
     pub fn have(&self) -> BackupList {
         let mut have = BackupList::default();
         let base = self.base.iter().map(|(dir, list)| (dir, list));
         for (dir, list) in std::iter::once((&self.dir, &self.previous)).chain(base) {
-            let can_be_kept = |file: &&BackupFile| is_part(&file.path) && self.is_whole(dir, file);
+            let can_be_kept = |file: &&BackupFile| {
+                (is_part(&file.path) || is_keys_table(&file.path)) && self.is_whole(dir, file)
+            };
             let new = list.files.iter().filter(can_be_kept);
             have.files.extend(new.cloned());
         }
@@ -293,9 +295,17 @@ impl Receiver<'_, '_, '_, '_> {
             return Err(self.broken("no manifest came".to_owned()));
         };
         self.compare_with(&sent, &manifest)?;
+        let came = |file: &BackupFile| self.list.find(&file.path).is_some();
+        let tables: Vec<BackupFile> =
+            sent.files.iter().filter(|file| is_keys_table(&file.path) && !came(file)).cloned().collect();
+        for table in tables {
+            if !self.keep(&table, None)? {
+                return Err(self.broken(format!("{} did not come, and no earlier backup has it", table.path)));
+            }
+        }
         for (path, part) in std::mem::take(&mut self.parts) {
             let is_it = |out: &Finding| out.path == Path::new(&path);
-            if self.keep(&path, &part)? {
+            if self.keep_part(&path, &part)? {
                 // The received part was damaged, but the last backup has it intact.
                 self.report.left_out.retain(|out| !is_it(out));
             } else if !self.report.left_out.iter().any(is_it) {
@@ -332,7 +342,7 @@ impl Receiver<'_, '_, '_, '_> {
                 return Err(self.broken(format!("{} changed on the way", file.path)));
             }
         }
-        let not_compared = |path: &str| is_part(path) || path == MANIFEST;
+        let not_compared = |path: &str| is_part(path) || is_keys_table(path) || path == MANIFEST;
         let came = |file: &BackupFile| self.list.find(&file.path).is_some();
         match sent.files.iter().find(|file| !not_compared(&file.path) && !came(file)) {
             Some(missing) => Err(self.broken(format!("{} did not come", missing.path))),
@@ -341,35 +351,53 @@ impl Receiver<'_, '_, '_, '_> {
     }
 
     /// Takes a part from the last backup or from the base. `false` when neither has it.
-    fn keep(&mut self, path: &str, part: &PartInfo) -> Result<bool, BackupError> {
+    fn keep_part(&mut self, path: &str, part: &PartInfo) -> Result<bool, BackupError> {
         let crc = whole_crc(part);
-        let same = |file: &&BackupFile| file.path == path && file.bytes == part.bytes && file.crc == crc;
+        let target = self.target;
+        let lists = std::iter::once(&target.previous).chain(target.base.iter().map(|(_, list)| list));
+        let known = lists
+            .filter_map(|list| list.find(path))
+            .filter(|file| file.bytes == part.bytes && file.crc == crc)
+            .cloned()
+            .collect::<Vec<_>>();
+        for file in known {
+            if self.keep(&file, Some(&part.block_crcs))? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Takes a file with these bytes from the last backup or from the base. `false` when neither has it. The blocks have these checksums,
+    /// if there are any.
+    fn keep(&mut self, wanted: &BackupFile, blocks: Option<&[u32]>) -> Result<bool, BackupError> {
+        let same = |file: &&BackupFile| file.path == wanted.path && is_same(file, wanted);
         let target = self.target;
         if let Some(file) = target.previous.files.iter().find(same)
             && target.is_whole(&target.dir, file)
         {
             self.list.files.push(file.clone());
-            self.report.kept_bytes += part.bytes;
+            self.report.kept_bytes += file.bytes;
             return Ok(true);
         }
         let Some((base, list)) = &target.base else { return Ok(false) };
         let known = list.files.iter().find(same).filter(|file| target.is_whole(base, file));
         let Some(known) = known else { return Ok(false) };
         let from = base.join(&known.stored);
-        let stored = self.stored(path);
+        let stored = self.stored(&known.path);
         let to = self.writer.prepare(&stored)?;
         self.writer.remove(&stored)?;
         if target.disk.link(&from, &to).is_err() {
             let Ok(source) = target.disk.open(&from, OpenMode::Read) else { return Ok(false) };
             let mut content = super::restore::FileContent::new(source);
-            let copied = self.writer.copy(&stored, part.bytes, Some(&part.block_crcs), &mut content)?;
+            let copied = self.writer.copy(&stored, known.bytes, blocks, &mut content)?;
             if copied.bad_block.is_some() || known.sha256 != copied.sha256 {
                 self.writer.remove(&stored)?;
                 return Ok(false);
             }
         }
         self.list.files.push(BackupFile { stored, ..known.clone() });
-        self.report.kept_bytes += part.bytes;
+        self.report.kept_bytes += known.bytes;
         Ok(true)
     }
 

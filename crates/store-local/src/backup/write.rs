@@ -49,6 +49,12 @@ impl<'a, 'p> Writer<'a, 'p> {
         let parent = path.parent().unwrap_or(self.dir).to_owned();
         if !self.touched.contains(&parent) {
             self.disk.create_dir(&parent).map_err(|error| StoreError::io("create", &parent, error))?;
+            // Each directory above has the name of the one below.
+            for above in parent.ancestors().skip(1).take_while(|above| above.starts_with(self.dir)) {
+                if !self.touched.iter().any(|touched| touched == above) {
+                    self.touched.push(above.to_owned());
+                }
+            }
             self.touched.push(parent);
         }
         Ok(path)

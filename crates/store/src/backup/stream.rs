@@ -19,6 +19,8 @@ pub struct Extra {
     pub bytes: u64,
     /// The content of the file.
     pub content: Box<dyn Read + Send>,
+    /// The entry of the receiver's list of a file with this path and these bytes. Then the content is not sent.
+    pub known: Option<BackupFile>,
 }
 
 /// The path of a file of the store in a data directory.
@@ -36,13 +38,14 @@ fn find<'a>(file: &StoreFile, have: &'a BackupList) -> Option<&'a BackupFile> {
 pub fn stream_bytes(files: &dyn StoreFiles, extras: &[Extra], have: &BackupList) -> u64 {
     let store =
         files.files().iter().filter(|file| find(file, have).is_none()).map(|file| file.bytes).sum::<u64>();
-    store + extras.iter().map(|extra| extra.bytes).sum::<u64>()
+    store + extras.iter().filter(|extra| extra.known.is_none()).map(|extra| extra.bytes).sum::<u64>()
 }
 
 /// Writes the files that the receiver does not have, and then the list of all files.
 ///
 /// # Errors
-/// The errors of `out`. A file of the store that cannot be read is not an error (see above).
+/// The errors of `out`, and of an extra file that cannot be read: nothing else has its checksum. A file of the store that cannot be read is
+/// not an error (see above).
 pub fn write_stream(
     files: &dyn StoreFiles,
     extras: Vec<Extra>,
@@ -60,8 +63,11 @@ pub fn write_stream(
         };
         list.files.push(listed);
     }
-    for Extra { path, bytes, content } in extras {
-        list.files.push(append(&mut tar, path, bytes, created_us, content)?);
+    for Extra { path, bytes, content, known } in extras {
+        list.files.push(match known {
+            Some(known) => BackupFile { stored: path.clone(), path, ..known },
+            None => append(&mut tar, path.clone(), bytes, created_us, Whole { content, left: bytes, path })?,
+        });
     }
     let text = list.encode();
     append(&mut tar, BACKUP_LIST.to_owned(), text.len() as u64, created_us, text.as_bytes())?;
@@ -102,7 +108,9 @@ impl<R: Read> Read for Exactly<R> {
         let count = match self.broken || wanted == 0 {
             true => 0,
             false => match self.content.read(buffer) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => return Err(error),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted || Whole::ended(&error) => {
+                    return Err(error);
+                }
                 Err(_) => 0,
                 Ok(count) => count,
             },
@@ -115,6 +123,47 @@ impl<R: Read> Read for Exactly<R> {
         self.sums.add(&buffer[..count]);
         self.left -= count as u64;
         Ok(count)
+    }
+}
+
+/// The content of an extra file. An error of it, or an early end, ends the stream.
+struct Whole {
+    content: Box<dyn Read + Send>,
+    left: u64,
+    path: String,
+}
+
+/// Marks an error of an extra file.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read {path}: {problem}")]
+struct Ended {
+    path: String,
+    problem: String,
+}
+
+impl Whole {
+    fn ended(error: &io::Error) -> bool {
+        error.get_ref().is_some_and(|inner| inner.is::<Ended>())
+    }
+
+    fn failed(&self, problem: String) -> io::Error {
+        io::Error::other(Ended { path: self.path.clone(), problem })
+    }
+}
+
+impl Read for Whole {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.content.read(buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Err(error),
+            Err(error) => Err(self.failed(error.to_string())),
+            Ok(0) if self.left > 0 && !buffer.is_empty() => {
+                Err(self.failed(format!("it ends {} bytes too early", self.left)))
+            }
+            Ok(count) => {
+                self.left = self.left.saturating_sub(count as u64);
+                Ok(count)
+            }
+        }
     }
 }
 

@@ -17,8 +17,8 @@ use super::layout::keys_directory;
 
 /// The engine that is made from a dump.
 const UNFINISHED: &str = "keys.unfinished";
-/// Least bytes of the engine's cache, and of a space in memory, on a small machine.
-const MEMORY_BYTES_MIN: usize = 1 << 20;
+/// Least bytes of the engine's cache and of its spaces in memory, on a small machine.
+const MEMORY_BYTES_MIN: usize = 8 << 20;
 /// A dump that was read as a whole.
 const READ_DUMP: &str = "keys.dump.read";
 
@@ -27,10 +27,8 @@ const READ_DUMP: &str = "keys.dump.read";
 pub(crate) fn open_keys(data: &Path, memory: Portion) -> anyhow::Result<EngineStore> {
     let directory = keys_directory(data);
     import_dump(data, &directory)?;
-    let all = EngineOptions::default();
-    let portion = |bytes: u64| memory.of(bytes as usize).max(MEMORY_BYTES_MIN) as u64;
-    let options =
-        EngineOptions { cache_bytes: portion(all.cache_bytes), memtable_bytes: portion(all.memtable_bytes) };
+    let all = EngineOptions::default().memory_bytes_max() as usize;
+    let options = EngineOptions::within(memory.of(all).max(MEMORY_BYTES_MIN) as u64);
     open_with(&directory, &options)
 }
 

@@ -23,11 +23,7 @@ pub(crate) async fn ready(State(state): State<Arc<HttpState>>) -> Response {
     let status = state.hub.status();
     let sealed = status.sealed.map(|cause| format!("the store is read-only since a write failed: {cause}"));
     let busy = status.busy.map(|cause| format!("writes must wait: {cause}"));
-    let keys = state.hub.keys_status();
-    let keys_sealed =
-        keys.sealed.map(|cause| format!("the key-value engine is read-only since a write failed: {cause}"));
-    let keys_busy = keys.busy.map(|cause| format!("writes to the key-value engine must wait: {cause}"));
-    let reasons = [sealed, busy, keys_sealed, keys_busy];
+    let reasons = [sealed, busy, state.hub.keys_status().not_ready()];
     let reasons: Vec<String> = reasons.into_iter().flatten().collect();
     if reasons.is_empty() {
         return match few_files_left(&state) {

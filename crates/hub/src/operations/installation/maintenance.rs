@@ -10,7 +10,7 @@ use crate::caller::{Action, Caller, Forbidden};
 use crate::clock::system_now;
 use crate::error::Error;
 use crate::hub::Hub;
-use crate::keys_dump::keys_extra;
+use crate::keys_dump::keys_extras;
 use crate::registry::{ADMIN_PASSWORD_FILE, Registry, RegistryError, copy_for_backup};
 
 pub use crate::keys_dump::{KEYS_DUMP, keys_findings};
@@ -28,17 +28,17 @@ pub struct BackupStream {
 
 impl BackupStream {
     /// The files of the store, and the other files of the installation in `data`. `registry` is the path of the registry and
-    /// `copy` a copy of its content. `keys` is the content of the key-value engine, if there is one. `have` lists the parts that the
-    /// receiver has.
+    /// `copy` a copy of its content. `keys` is the key-value engine, if there is one. `have` lists the parts and tables that the receiver
+    /// has.
     ///
     /// # Errors
-    /// [`Error::Store`] when a file cannot be read, [`Error::Kv`] when a record of the engine cannot.
+    /// [`Error::Store`] when a file cannot be read, [`Error::Kv`] when one of the engine cannot.
     pub fn new(
         files: Box<dyn StoreFiles>,
         data: &Path,
         registry: &Path,
         copy: File,
-        keys: Option<Box<dyn kv::Snapshot>>,
+        keys: Option<&dyn kv::KeyValueStore>,
         have: BackupList,
     ) -> Result<Self, Error> {
         let created_us = system_now().micros();
@@ -53,7 +53,9 @@ impl BackupStream {
                 Err(error) => return Err(StoreError::io("read", path, error).into()),
             }
         }
-        extras.extend(keys.map(keys_extra).transpose()?);
+        if let Some(keys) = keys {
+            extras.extend(keys_extras(keys, &have)?);
+        }
         Ok(Self { files, extras, have, created_us })
     }
 
@@ -73,7 +75,7 @@ impl BackupStream {
 
 fn extra(name: &str, file: File) -> io::Result<Extra> {
     let bytes = file.metadata()?.len();
-    Ok(Extra { path: name.to_owned(), bytes, content: Box::new(file) })
+    Ok(Extra { path: name.to_owned(), bytes, content: Box::new(file), known: None })
 }
 
 /// Problems that SQLite reports for the registry's file, as findings.
@@ -117,8 +119,7 @@ impl Hub {
         let data = registry.path().parent().unwrap_or(Path::new("."));
         let copy = registry.copy()?;
         let files = self.store().files()?;
-        let keys = self.kv.snapshot()?;
-        BackupStream::new(files, data, registry.path(), copy, Some(keys), have)
+        BackupStream::new(files, data, registry.path(), copy, Some(&*self.kv), have)
     }
 
     /// Writes all rows in memory into parts. Blocks until that is done.

@@ -10,7 +10,6 @@ use anyhow::{Context, bail};
 use clap::Args;
 use hub::maintenance::{BackupStream, stopped_registry};
 use indicatif::{HumanBytes, HumanCount};
-use kv::KeyValueStore as _;
 use serde_json::json;
 use store::backup::BackupList;
 use store_local::RealDisk;
@@ -223,7 +222,7 @@ fn stopped(config: &Config, have: BackupList) -> anyhow::Result<Source> {
     let copy = stopped_registry(&registry)?;
     // A directory whose server has never started has no engine.
     let engine = open_copy_of_keys(&config.data)?;
-    let keys = engine.as_ref().map(|copied| copied.engine.snapshot()).transpose()?;
+    let keys = engine.as_ref().map(|copied| &copied.engine as &dyn kv::KeyValueStore);
     let stream = BackupStream::new(files, &config.data, &registry, copy, keys, have)?;
     let bytes = stream.bytes();
     let (reader, mut writer) = io::pipe().context("cannot make a pipe")?;
