@@ -30,8 +30,7 @@ pub(crate) fn keys_extras(kv: &dyn KeyValueStore, have: &BackupList) -> Result<V
             let digest = digest.map_err(|error| KvError::io("read for a backup", file.name(), error))?;
             known = (digest == there.sha256).then(|| (*there).clone());
         }
-        let content = Box::new(checkpoint.reader(place));
-        extras.push(Extra { path, bytes: file.bytes(), content, known });
+        extras.push(Extra { path, bytes: file.bytes(), content: checkpoint.reader(place), known });
     }
     Ok(extras)
 }

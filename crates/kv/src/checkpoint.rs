@@ -109,9 +109,9 @@ impl Checkpoint {
     ///
     /// # Panics
     /// If there is no such place.
-    pub fn reader(self: &Arc<Self>, place: usize) -> impl Read + Send + 'static {
+    pub fn reader(self: &Arc<Self>, place: usize) -> Box<dyn Read + Send> {
         assert!(place < self.files.len(), "BUG: a checkpoint has no file {place}");
-        FileReader { checkpoint: Arc::clone(self), place, file: None }
+        Box::new(FileReader { checkpoint: Arc::clone(self), place, file: None })
     }
 
     /// Makes a directory of a store of this checkpoint. Links files that never change, if the file system can; copies the others.

@@ -289,7 +289,7 @@ fn disk_bytes_of_parts(target: &FaultyDisk) -> u64 {
     list.files.iter().filter(|file| file.path.ends_with(".parquet")).map(|file| file.bytes).sum()
 }
 
-/// A file that ends early is no file of a backup.
+/// A file that ends early must not be in a backup.
 #[test]
 fn a_stream_ends_with_an_error_if_a_file_of_the_installation_ends_early() {
     let disk = FaultyDisk::new();
