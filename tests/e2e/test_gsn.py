@@ -58,7 +58,12 @@ def gsn(tmp_path_factory):
     sensors = root / "sensors"
     sensors.mkdir()
     (sensors / "meadow.xml").write_text(DESCRIPTOR)
-    env = {"TACHO_TIME_SERIES_GSN_LISTEN": "127.0.0.1:0", "TACHO_SENSORS_DIRECTORY": str(sensors)}
+    # The clients of the tests are on this machine, which the server sends to only if it is listed.
+    env = {
+        "TACHO_TIME_SERIES_GSN_LISTEN": "127.0.0.1:0",
+        "TACHO_TIME_SERIES_GSN_PUSH_TARGETS": "127.0.0.1",
+        "TACHO_SENSORS_DIRECTORY": str(sensors),
+    }
     with Server(root / "data", env) as server:
         address = f"{server.url}/api/tacho/sensors/meadow"
         state = lambda: server.api.session.get(address, timeout=60).json().get("state")

@@ -7,6 +7,8 @@ from harness.sensors import loaded, shown, write
 from test_sensor_wrappers import START, WAIT_S, connected, output, sensor, source, values
 
 ROWS = 200
+# Both servers are on this machine, which a server sends to only if it is listed.
+ENV = {"TACHO_TIME_SERIES_GSN_PUSH_TARGETS": "127.0.0.1"}
 
 
 def pinned(server):
@@ -16,7 +18,7 @@ def pinned(server):
 
 
 def test_pushed_rows_come_once_through_kills_of_both_servers(own_server, tmp_path):
-    first = pinned(own_server(directory=tmp_path / "first"))
+    first = pinned(own_server(ENV, tmp_path / "first"))
     file = tmp_path / "road.csv"
 
     def add(numbers):
@@ -27,7 +29,7 @@ def test_pushed_rows_come_once_through_kills_of_both_servers(own_server, tmp_pat
     said = {"file": file, "fields": "timed, value", "formats": "bigint, numeric", "sampling": 20}
     write(first, "road.toml", sensor("road", "csv", said))
     wait.until(lambda: len(values(first, "road")) == ROWS, "the rows of the first server")
-    second = pinned(own_server(directory=tmp_path / "second"))
+    second = pinned(own_server(ENV, tmp_path / "second"))
     push = {
         "remote-contact-point": f"{first.url}/streaming/",
         "local-contact-point": f"{second.url}/streaming/",
@@ -61,7 +63,7 @@ def test_pushed_rows_come_once_through_kills_of_both_servers(own_server, tmp_pat
 
 
 def test_a_push_without_the_number_of_a_source_is_refused(own_server, tmp_path):
-    server = own_server()
+    server = own_server(ENV)
     element = '<stream-element timestamp="2026-11-27 20:15:30.125 UTC"/>'
 
     def put(**form):

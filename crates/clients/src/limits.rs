@@ -8,3 +8,5 @@ pub(crate) const PEM_BYTES_MAX: u64 = 4 * 1024 * 1024;
 pub const HTTP_QUOTE_CHARS: usize = 300;
 /// The longest time before a streamed answer begins: a server flushes before it sends a backup.
 pub(crate) const HTTP_STREAM_BEGIN_TIMEOUT: Duration = Duration::from_secs(600);
+/// Bytes of the name of a host.
+pub const HOST_BYTES_MAX: usize = 253;

@@ -3,6 +3,7 @@
 //! A wrapper never gives elements to a sensor. It appends them as rows of a device of the source, through the same way in as devices, and
 //! the sensor reads this device (`docs/adr/0021-connectors.md`). What writes follows the durable output of a sensor.
 
+mod addresses;
 mod backoff;
 mod broker;
 mod databases;

@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
+use clients::outgoing::AllowedTargets;
 use hub::Hub;
 use tokio::runtime::{Builder, Runtime};
 use virtual_sensors::VirtualSensors;
@@ -19,21 +20,26 @@ pub struct Connectors {
 }
 
 impl Connectors {
-    /// Starts the connectors of the virtual sensors that run, now and whenever these change.
+    /// Starts the connectors of the virtual sensors that run, now and whenever these change. They connect only to servers that `targets`
+    /// allows.
     ///
     /// # Errors
     /// The machine cannot start more threads.
-    pub fn start(hub: &Arc<Hub>, sensors: &Arc<VirtualSensors>) -> io::Result<Self> {
+    pub fn start(
+        hub: &Arc<Hub>,
+        sensors: &Arc<VirtualSensors>,
+        targets: &Arc<AllowedTargets>,
+    ) -> io::Result<Self> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(WORKERS)
             .max_blocking_threads(BLOCKING_THREADS_MAX)
             .thread_name("connectors")
             .enable_all()
             .build()?;
-        let pools = Arc::<Pools>::default();
-        runtime.spawn(wrappers::manage(Arc::clone(hub), Arc::clone(sensors), Arc::clone(&pools)));
+        let pools = Arc::new(Pools::new(targets));
+        runtime.spawn(wrappers::manage(Arc::clone(hub), Arc::clone(sensors), Arc::clone(&pools), Arc::clone(targets)));
         runtime.spawn(databases::manage(Arc::clone(sensors), Arc::clone(&pools)));
-        runtime.spawn(exporters::manage(Arc::clone(sensors), pools));
+        runtime.spawn(exporters::manage(Arc::clone(sensors), pools, Arc::clone(targets)));
         Ok(Self { runtime })
     }
 

@@ -15,6 +15,23 @@ pub const ROWS_OF_ONE_TIME_MAX: i64 = 1_000;
 /// Characters of a fault that is shown.
 pub const FAULT_CHARACTERS_MAX: usize = 500;
 
+/// How long a sensor evaluates until it is the turn of the next one. An evaluation that has begun ends first.
+pub const TURN_BUDGET: Duration = Duration::from_millis(50);
+/// How long a turn of the light lane runs until the next one begins beside it.
+pub(super) const TURN_OVERDUE: Duration = Duration::from_millis(100);
+/// Turns of sensors with long evaluations that run at once.
+pub const HEAVY_TURNS_AT_ONCE: usize = 2;
+/// Threads for turns: the light lane has one, the heavy lane its own, and the rest is for turns that have turned out to be long.
+pub const TURN_THREADS_MAX: usize = 8;
+/// Turns within the budget until a sensor with long evaluations comes back to the light lane.
+pub(super) const LIGHT_TURNS_MIN: u32 = 16;
+/// How long the end of the server waits for turns that run. They look several times in a second whether it ends.
+pub(super) const STOP_TIMEOUT: Duration = Duration::from_secs(5);
+/// Bytes of rows that wait for one sensor. The store keeps them, and gives those that find no room.
+pub const INBOX_BYTES_MAX: usize = 1024 * 1024;
+/// Bytes of rows that wait for all sensors, beside those in the tap.
+pub const INBOXES_BYTES_MAX: usize = 32 * 1024 * 1024;
+
 /// Time between two looks at the directory.
 pub(super) const DIRECTORY_INTERVAL: Duration = Duration::from_secs(1);
 /// Time between two checkpoints of a sensor that evaluates.
@@ -35,6 +52,8 @@ pub(super) const TICK_DELAY_MS: i64 = 2_000;
 pub(super) const SLIDES_PER_TURN_MAX: usize = 1_000;
 /// Rows that are read again from the store at once: of all devices of a sensor together.
 pub(super) const REREAD_ROWS_MAX: usize = 100_000;
+/// Rows of one device that are read first. Each further read is of twice as many.
+pub(super) const REREAD_ROWS_FIRST: usize = 1_000;
 /// Least rows that are read again at once of one device.
 pub(super) const REREAD_ROWS_PER_DEVICE_MIN: usize = 16;
 /// Rows of the output beyond a `history-size` in rows before the oldest are deleted; a tenth of the count if that is more.

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
 use hub::Hub;
@@ -14,6 +15,7 @@ use uuid::Uuid;
 
 use crate::evaluation::Engine;
 use crate::host::Host;
+use crate::limits::INBOXES_BYTES_MAX;
 use crate::shared::Sensors;
 
 /// The virtual sensors of a server. They belong to the default tenant.
@@ -32,7 +34,8 @@ impl VirtualSensors {
         store: Arc<dyn Store>,
         kv: Arc<dyn KeyValueStore>,
     ) -> Arc<Self> {
-        let sensors = Arc::new(Sensors::new(memory.of(TAP_PENDING_BYTES_MAX), hub.metrics()));
+        let (tap, inboxes) = (memory.of(TAP_PENDING_BYTES_MAX), memory.of(INBOXES_BYTES_MAX));
+        let sensors = Arc::new(Sensors::new(tap, inboxes, hub.metrics()));
         hub.add_tap(&sensors.tap);
         hub.add_observer(Arc::clone(&sensors) as _);
         Arc::new(Self { host: Arc::new(Host { hub, store, kv, sensors }), thread: Mutex::default() })
@@ -47,6 +50,7 @@ impl VirtualSensors {
     pub fn start(&self, directory: PathBuf) {
         let mut thread = self.thread.lock();
         if thread.is_none() {
+            self.host.sensors.end.store(false, Ordering::Relaxed);
             *thread = Some(Engine::start(&self.host, directory));
         }
     }
@@ -54,8 +58,16 @@ impl VirtualSensors {
     /// Stores how far the sensors have evaluated, and ends their thread. Call it before [`Hub::close`].
     pub fn stop(&self) {
         let Some(thread) = self.thread.lock().take() else { return };
+        self.host.sensors.end.store(true, Ordering::Relaxed);
         self.host.sensors.tap.stop();
         // The thread cannot have panicked: a panic ends the process.
         drop(thread.join());
+    }
+}
+
+impl Drop for VirtualSensors {
+    fn drop(&mut self) {
+        // Turns that still run have the host, too.
+        self.host.sensors.end.store(true, Ordering::Relaxed);
     }
 }

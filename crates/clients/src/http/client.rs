@@ -3,13 +3,15 @@
 use std::borrow::Cow;
 use std::io::Read;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use ureq::unversioned::resolver::DefaultResolver;
 use ureq::unversioned::transport::{ConnectProxyConnector, Connector as _, TcpConnector};
 
+use super::resolver::CheckedResolver;
 use crate::limits::HTTP_QUOTE_CHARS;
+use crate::outgoing::AllowedTargets;
 use crate::tls::{PemError, TlsConfig, TlsConnector, TlsFailure};
 
 const USER_AGENT: &str = concat!("tachograph/", env!("CARGO_PKG_VERSION"));
@@ -28,6 +30,8 @@ pub struct HttpLimits {
 pub struct HttpClient {
     agent: ureq::Agent,
     tls: Option<TlsConfig>,
+    /// Which addresses it may connect to; all without a list.
+    targets: Option<Arc<AllowedTargets>>,
     /// The beginning of every URL, such as `http://host:port`.
     base: String,
     limits: HttpLimits,
@@ -103,6 +107,7 @@ impl HttpError {
                 ureq::Error::BodyExceedsLimit(limit) => format!("the answer has more than {limit} bytes"),
                 // The library's text has the whole URL.
                 ureq::Error::BadUri(_) => "this is not an HTTP address".to_owned(),
+                ureq::Error::Io(error) if error.kind() == std::io::ErrorKind::PermissionDenied => error.to_string(),
                 ureq::Error::Io(error) if let Some(failure) = TlsFailure::of(error) => failure.to_string(),
                 error => error.to_string(),
             },
@@ -128,13 +133,22 @@ impl HttpClient {
     /// whole URL.
     pub fn new(base: impl Into<String>, limits: HttpLimits) -> Self {
         let base = base.into();
-        Self { agent: agent(None), base, tls: None, limits, follows_redirects: true, header: None }
+        let agent = agent(None, None);
+        Self { agent, base, tls: None, targets: None, limits, follows_redirects: true, header: None }
     }
 
     /// The same client with TLS for addresses that begin with `https`. Without it such addresses are an error.
     pub fn with_tls(mut self, config: Option<TlsConfig>) -> Self {
-        self.agent = agent(config.clone());
+        self.agent = agent(config.clone(), self.targets.clone());
         self.tls = config;
+        self
+    }
+
+    /// The same client, which connects only to addresses that are allowed. They are checked after the name was looked up, for each
+    /// connection.
+    pub fn with_targets(mut self, targets: Arc<AllowedTargets>) -> Self {
+        self.targets = Some(targets);
+        self.agent = agent(self.tls.clone(), self.targets.clone());
         self
     }
 
@@ -262,12 +276,12 @@ impl HttpClient {
     }
 }
 
-fn agent(tls: Option<TlsConfig>) -> ureq::Agent {
+fn agent(tls: Option<TlsConfig>, targets: Option<Arc<AllowedTargets>>) -> ureq::Agent {
     let config = ureq::Agent::config_builder().http_status_as_error(false).user_agent(USER_AGENT).build();
     // Not the default connector: if a crate of the program turns on its TLS, it checks certificates without our options.
     let connector =
         ().chain(ConnectProxyConnector::default()).chain(TcpConnector::default()).chain(TlsConnector(tls));
-    ureq::Agent::with_parts(config, connector, DefaultResolver::default())
+    ureq::Agent::with_parts(config, connector, CheckedResolver::new(targets))
 }
 
 impl<'a> Body<'a> {

@@ -4,6 +4,7 @@
 //! blocking, with keep-alive.
 
 mod client;
+mod resolver;
 mod rest;
 #[cfg(test)]
 mod tests;

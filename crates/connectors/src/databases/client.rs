@@ -2,14 +2,17 @@
 
 use std::collections::HashMap;
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
+use clients::outgoing::AllowedTargets;
 use tokio::time::timeout;
 use virtual_sensors::{DatabaseAddress, DatabaseKind, DatabaseOptions, OutputRow};
 
 use super::connection::{Client, Connection};
 use super::error::DatabaseError;
 use super::limits::{CONNECT_TIMEOUT, ROWS_PER_STATEMENT_MAX, STATEMENT_TIMEOUT, VALUES_PER_STATEMENT_MAX};
+use super::pool::{CheckedPool, Pool};
 use super::table::{RowKey, Table};
 use super::{mysql, postgresql, sql};
 
@@ -17,31 +20,13 @@ use super::{mysql, postgresql, sql};
 #[derive(Debug)]
 pub(crate) struct Database {
     address: DatabaseAddress,
-    pool: Pool,
-}
-
-#[derive(Debug)]
-enum Pool {
-    MySql(mysql_async::Pool),
-    PostgreSql(deadpool_postgres::Pool),
+    pool: CheckedPool,
 }
 
 impl Database {
     /// A client of a database. It does not connect yet.
-    ///
-    /// # Errors
-    /// The options are not those of a pool.
-    pub(crate) fn open(options: &DatabaseOptions) -> Result<Self, DatabaseError> {
-        let address = options.address.clone();
-        let pool = match address.kind {
-            DatabaseKind::MySql => mysql::pool(options).map(Pool::MySql),
-            DatabaseKind::PostgreSql => postgresql::pool(options).map(Pool::PostgreSql),
-        };
-        let bad = || {
-            DatabaseError::new(&address, "make a pool", format!("{} connections", options.connections_max))
-        };
-        let pool = pool.ok_or_else(bad)?;
-        Ok(Self { address, pool })
+    pub(crate) fn new(options: &DatabaseOptions, targets: Arc<AllowedTargets>) -> Self {
+        Self { address: options.address.clone(), pool: CheckedPool::new(options, targets) }
     }
 
     /// Creates a table if the database does not have it. Checks the columns of an existing table.
@@ -113,7 +98,11 @@ impl Database {
 
     pub(super) async fn connect(&self) -> Result<Connection, DatabaseError> {
         let failed = |cause: String| DatabaseError::new(&self.address, "connect", cause);
-        let client = match &self.pool {
+        let pool = match timeout(CONNECT_TIMEOUT, self.pool.get()).await {
+            Ok(pool) => pool.map_err(failed)?,
+            Err(_) => return Err(failed(no_answer(CONNECT_TIMEOUT))),
+        };
+        let client = match &pool {
             Pool::MySql(pool) => match timeout(CONNECT_TIMEOUT, pool.get_conn()).await {
                 Ok(client) => client.map(Client::MySql).map_err(|error| failed(error.to_string())),
                 Err(_) => Err(failed(no_answer(CONNECT_TIMEOUT))),

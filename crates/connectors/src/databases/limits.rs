@@ -4,6 +4,8 @@ use std::time::Duration;
 
 /// How long a client waits for a connection.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time between two looks at the addresses of a server.
+pub(crate) const LOOKUP_INTERVAL: Duration = Duration::from_secs(10);
 /// How long a client waits for the answer to a statement.
 pub(crate) const STATEMENT_TIMEOUT: Duration = Duration::from_secs(60);
 /// Rows that one statement writes.

@@ -8,6 +8,7 @@ mod connection;
 mod error;
 pub(crate) mod limits;
 mod mysql;
+mod pool;
 mod pools;
 mod postgresql;
 mod reading;

@@ -1,5 +1,7 @@
 //! The client of MySQL and MariaDB.
 
+use std::net::IpAddr;
+
 use mysql_async::prelude::Queryable;
 use mysql_async::{
     Conn, Error, OptsBuilder, Params, Pool, PoolConstraints, PoolOpts, ServerError, Value as Cell,
@@ -13,12 +15,13 @@ use super::value::{integer, real, text};
 /// state HY000.
 const INCORRECT_VALUE: u16 = 1366;
 
-/// A pool that connects when a statement needs it.
-pub(super) fn pool(options: &DatabaseOptions) -> Option<Pool> {
+/// A pool that connects to these addresses of the server when a statement needs it.
+pub(super) fn pool(options: &DatabaseOptions, addresses: &[IpAddr]) -> Option<Pool> {
     let constraints = PoolConstraints::new(0, options.connections_max)?;
     let address = &options.address;
     let connection = OptsBuilder::default()
         .ip_or_hostname(address.host.as_str())
+        .resolved_ips(Some(addresses))
         .tcp_port(address.port)
         .user(Some(options.user.as_str()).filter(|user| !user.is_empty()))
         .pass(Some(options.password.as_str()).filter(|password| !password.is_empty()))

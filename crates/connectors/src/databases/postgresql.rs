@@ -1,5 +1,7 @@
 //! The client of PostgreSQL.
 
+use std::net::IpAddr;
+
 use deadpool_postgres::{Client, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Config, Error, NoTls};
@@ -10,11 +12,14 @@ use super::limits::CONNECT_TIMEOUT;
 use super::table::{ColumnKind, RowKey, Table};
 use super::value::{integer, real, text};
 
-/// A pool that connects when a statement needs it.
-pub(super) fn pool(options: &DatabaseOptions) -> Option<Pool> {
+/// A pool that connects to these addresses of the server when a statement needs it.
+pub(super) fn pool(options: &DatabaseOptions, addresses: &[IpAddr]) -> Option<Pool> {
     let address = &options.address;
     let mut config = Config::new();
-    config.host(&address.host).port(address.port).dbname(&address.database).connect_timeout(CONNECT_TIMEOUT);
+    config.port(address.port).dbname(&address.database).connect_timeout(CONNECT_TIMEOUT);
+    for ip in addresses {
+        config.host(&address.host).hostaddr(*ip);
+    }
     config.application_name("tachograph");
     if !options.user.is_empty() {
         config.user(&options.user);

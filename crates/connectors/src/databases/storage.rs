@@ -31,7 +31,7 @@ pub(crate) async fn manage(sensors: Arc<VirtualSensors>, pools: Arc<Pools>) {
 
 /// Writes the rows of a sensor into its table.
 pub(crate) struct DatabaseExporter {
-    database: Result<Arc<Database>, String>,
+    database: Arc<Database>,
     table: Result<Table, String>,
     history: Option<Extent>,
     /// Rows since the last deletion.
@@ -71,19 +71,17 @@ impl DatabaseExporter {
         history: Option<Extent>,
     ) -> Self {
         let table = Table::new(table, output.has_unique_timestamps, &output.fields);
-        let database = pools.get(options).map_err(|error| error.to_string());
-        Self { database, table, history, written: 0, trimmed: None, refused: 0 }
+        Self { database: pools.get(options), table, history, written: 0, trimmed: None, refused: 0 }
     }
 
     fn parts(&self) -> Result<(&Database, &Table), String> {
-        Ok((self.database.as_deref().map_err(Clone::clone)?, self.table.as_ref().map_err(Clone::clone)?))
+        Ok((&self.database, self.table.as_ref().map_err(Clone::clone)?))
     }
 
     /// Deletes the rows that the history does not keep.
     async fn trim(&mut self) -> Result<(), DatabaseError> {
-        let (Ok(database), Ok(table), Some(history)) = (&self.database, &self.table, self.history) else {
-            return Ok(());
-        };
+        let (Ok(table), Some(history)) = (&self.table, self.history) else { return Ok(()) };
+        let database = &self.database;
         match history {
             Extent::Count(count) => {
                 let over = (count / 10).max(HISTORY_ROWS_OVER_MIN);

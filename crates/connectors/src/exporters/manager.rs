@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use clients::outgoing::AllowedTargets;
 use hub::caller::Caller;
 use virtual_sensors::{Export, FollowRequest, SensorOutput, VirtualSensors};
 
@@ -13,7 +14,11 @@ use crate::exporter::follow;
 use crate::tasks;
 
 /// Exports until the runtime ends.
-pub(crate) async fn manage(sensors: Arc<VirtualSensors>, pools: Arc<Pools>) {
+pub(crate) async fn manage(
+    sensors: Arc<VirtualSensors>,
+    pools: Arc<Pools>,
+    targets: Arc<AllowedTargets>,
+) {
     let caller = Caller::local(sensors.tenant());
     let outputs = match sensors.outputs(&caller) {
         Ok(outputs) => outputs,
@@ -21,22 +26,23 @@ pub(crate) async fn manage(sensors: Arc<VirtualSensors>, pools: Arc<Pools>) {
     };
     let begin = |output: Arc<SensorOutput>| {
         let (request, export) = (output.export_follower()?, output.export.clone()?);
-        Some(run(Arc::clone(&sensors), Arc::clone(&pools), request, export, output))
+        let clients = (Arc::clone(&pools), Arc::clone(&targets));
+        Some(run(Arc::clone(&sensors), clients, request, export, output))
     };
     tasks::manage(outputs, |output| &output.sensor, begin).await;
 }
 
 async fn run(
     sensors: Arc<VirtualSensors>,
-    pools: Arc<Pools>,
+    (pools, targets): (Arc<Pools>, Arc<AllowedTargets>),
     request: FollowRequest,
     export: Export,
     output: Arc<SensorOutput>,
 ) {
     match export {
-        Export::Mqtt(mqtt) => follow(sensors, request, MqttExporter::new(output, mqtt)).await,
-        Export::Webhook(webhook) => follow(sensors, request, WebhookExporter::new(output, webhook)).await,
-        Export::Email(email) => follow(sensors, request, EmailExporter::new(output, email)).await,
+        Export::Mqtt(mqtt) => follow(sensors, request, MqttExporter::new(output, mqtt, targets)).await,
+        Export::Webhook(webhook) => follow(sensors, request, WebhookExporter::new(output, webhook, targets)).await,
+        Export::Email(email) => follow(sensors, request, EmailExporter::new(output, email, targets)).await,
         Export::Database(database) => {
             let exporter = DatabaseExporter::new(&pools, &database.options, &database.table, &output, None);
             follow(sensors, request, exporter).await;

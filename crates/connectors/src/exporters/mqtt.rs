@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use clients::outgoing::AllowedTargets;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 use virtual_sensors::{MqttExport, OutputRow, SensorOutput};
@@ -23,12 +24,13 @@ const VERSION: ProtocolVersion = ProtocolVersion::V311;
 pub(super) struct MqttExporter {
     output: Arc<SensorOutput>,
     export: MqttExport,
+    targets: Arc<AllowedTargets>,
     connection: Option<Connection>,
 }
 
 impl MqttExporter {
-    pub(super) fn new(output: Arc<SensorOutput>, export: MqttExport) -> Self {
-        Self { output, export, connection: None }
+    pub(super) fn new(output: Arc<SensorOutput>, export: MqttExport, targets: Arc<AllowedTargets>) -> Self {
+        Self { output, export, targets, connection: None }
     }
 
     fn payload(&self, one: &OutputRow) -> Vec<u8> {
@@ -43,7 +45,7 @@ impl Exporter for MqttExporter {
     /// Connects again: what an earlier connection still held is sent again.
     async fn prepare(&mut self) -> Result<(), String> {
         self.connection = None;
-        self.connection = Some(in_time(Connection::open(&self.export)).await?);
+        self.connection = Some(in_time(Connection::open(&self.export, &self.targets)).await?);
         Ok(())
     }
 
@@ -66,8 +68,8 @@ struct Connection {
 }
 
 impl Connection {
-    async fn open(export: &MqttExport) -> Result<Self, String> {
-        let stream = broker::connect(&export.host, export.port, export.tls.as_ref()).await;
+    async fn open(export: &MqttExport, targets: &AllowedTargets) -> Result<Self, String> {
+        let stream = broker::connect(targets, &export.host, export.port, export.tls.as_ref()).await;
         let stream = stream.map_err(|error| format!("cannot connect to the broker: {error}"))?;
         let limits = Limits { packet_bytes_max: MQTT_PACKET_BYTES_MAX, messages_max: MQTT_MESSAGES_MAX };
         let session = Session::new(VERSION, limits);

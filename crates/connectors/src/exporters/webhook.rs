@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clients::http::{Body, HttpClient, HttpError, HttpLimits, HttpRequest};
+use clients::outgoing::AllowedTargets;
 use serde_json::json;
 use tokio::task::spawn_blocking;
 use virtual_sensors::{Method, OutputRow, SensorOutput, WebhookExport};
@@ -20,14 +21,19 @@ const OF_BODY: [u16; 4] = [400, 413, 415, 422];
 pub(super) struct WebhookExporter {
     output: Arc<SensorOutput>,
     export: WebhookExport,
+    targets: Arc<AllowedTargets>,
     /// The client, after [`prepare`](Exporter::prepare). A new one reads the file of authorities again.
     client: Option<HttpClient>,
     refused: u64,
 }
 
 impl WebhookExporter {
-    pub(super) fn new(output: Arc<SensorOutput>, export: WebhookExport) -> Self {
-        Self { output, export, client: None, refused: 0 }
+    pub(super) fn new(
+        output: Arc<SensorOutput>,
+        export: WebhookExport,
+        targets: Arc<AllowedTargets>,
+    ) -> Self {
+        Self { output, export, targets, client: None, refused: 0 }
     }
 
     fn body(&self, rows: &[OutputRow]) -> String {
@@ -50,8 +56,11 @@ impl Exporter for WebhookExporter {
         let cafile = self.export.cafile.as_ref().map(PathBuf::from);
         // The answers are not read.
         let limits = HttpLimits { timeout: WEBHOOK_TIMEOUT, body_bytes_max: 0 };
-        let client =
-            move || HttpClient::new("", limits).without_redirects().with_authorities(cafile.as_deref());
+        let targets = Arc::clone(&self.targets);
+        let client = move || {
+            let client = HttpClient::new("", limits).without_redirects().with_targets(targets);
+            client.with_authorities(cafile.as_deref())
+        };
         let made = spawn_blocking(client).await;
         let made = made.map_err(|error| format!("the certificates were not read: {error}"))?;
         self.client = Some(made.map_err(|error| error.to_string())?);

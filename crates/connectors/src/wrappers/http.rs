@@ -1,8 +1,10 @@
 //! Requests of HTTP, on threads that may block.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clients::http::{Body, HttpAnswer, HttpClient, HttpError, HttpLimits, HttpRequest, form};
+use clients::outgoing::AllowedTargets;
 use virtual_sensors::shown_url;
 
 use super::blocking::blocking;
@@ -27,12 +29,18 @@ pub(super) enum Request {
 }
 
 impl Client {
-    /// A client that trusts the authorities of `cafile`, or those of the system. An answer has at most `body_bytes_max` bytes.
-    pub(super) async fn new(cafile: Option<&str>, body_bytes_max: u64) -> Result<Self, Failure> {
+    /// A client of servers that `targets` allows. It trusts the authorities of `cafile`, or those of the system. An answer has at most
+    /// `body_bytes_max` bytes.
+    pub(super) async fn new(
+        targets: &Arc<AllowedTargets>,
+        cafile: Option<&str>,
+        body_bytes_max: u64,
+    ) -> Result<Self, Failure> {
+        let targets = Arc::clone(targets);
         let cafile = cafile.map(PathBuf::from);
         let limits = HttpLimits { timeout: HTTP_TIMEOUT, body_bytes_max };
         blocking(move || {
-            let client = HttpClient::new("", limits).without_redirects();
+            let client = HttpClient::new("", limits).without_redirects().with_targets(targets);
             let client = client.with_authorities(cafile.as_deref());
             client.map(Self).map_err(|error| Failure::new(error.to_string()))
         })

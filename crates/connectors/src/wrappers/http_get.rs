@@ -8,7 +8,6 @@ use super::failure::Failure;
 use super::http::{Client, Request};
 use super::payload;
 use super::sink::ElementSink;
-use crate::limits::HTTP_ELEMENT_BYTES_MAX;
 
 /// The field with the whole answer, as in GSN.
 const RAW_FIELD: &str = "data";
@@ -18,12 +17,11 @@ const NO_CONTENT: u16 = 204;
 
 /// Asks until there is no answer.
 pub(super) async fn read(
+    client: &Client,
     url: &str,
-    cafile: Option<&str>,
     rate_ms: u64,
     sink: &mut ElementSink,
 ) -> Result<(), Failure> {
-    let client = Client::new(cafile, HTTP_ELEMENT_BYTES_MAX).await?;
     let mut turns = interval(Duration::from_millis(rate_ms));
     turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use clients::outgoing::AllowedTargets;
 use hub::Hub;
 use hub::caller::Caller;
 use virtual_sensors::VirtualSensors;
@@ -11,7 +12,12 @@ use crate::databases::Pools;
 use crate::tasks;
 
 /// Reads the sources of the sensors until the runtime ends.
-pub(crate) async fn manage(hub: Arc<Hub>, sensors: Arc<VirtualSensors>, pools: Arc<Pools>) {
+pub(crate) async fn manage(
+    hub: Arc<Hub>,
+    sensors: Arc<VirtualSensors>,
+    pools: Arc<Pools>,
+    targets: Arc<AllowedTargets>,
+) {
     let caller = Caller::local(sensors.tenant());
     let sources = match sensors.external_sources(&caller) {
         Ok(sources) => sources,
@@ -19,7 +25,8 @@ pub(crate) async fn manage(hub: Arc<Hub>, sensors: Arc<VirtualSensors>, pools: A
     };
     let begin = |source| {
         let (hub, sensors) = (Arc::clone(&hub), Arc::clone(&sensors));
-        Some(source::run(hub, sensors, caller.clone(), Arc::clone(&pools), source))
+        let clients = (Arc::clone(&pools), Arc::clone(&targets));
+        Some(source::run(hub, sensors, caller.clone(), clients, source))
     };
     tasks::manage(sources, |source| &source.device.name, begin).await;
 }

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use clients::outgoing::AllowedTargets;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 use virtual_sensors::MqttTopic;
@@ -24,8 +25,12 @@ const PING_INTERVAL: Duration = Duration::from_secs(MQTT_KEEP_ALIVE.as_secs() / 
 const LIMITS: Limits = Limits { packet_bytes_max: MQTT_PACKET_BYTES_MAX, messages_max: 1 };
 
 /// Reads a topic until the connection is lost. The connection is not read while the messages before are stored.
-pub(super) async fn read(topic: &MqttTopic, sink: &mut ElementSink) -> Result<(), Failure> {
-    let mut client = Client::connect(topic).await?;
+pub(super) async fn read(
+    targets: &AllowedTargets,
+    topic: &MqttTopic,
+    sink: &mut ElementSink,
+) -> Result<(), Failure> {
+    let mut client = Client::connect(targets, topic).await?;
     loop {
         let mut taken = BrokerState::default();
         let used = client.take_all(topic, &mut taken, sink)?;
@@ -64,9 +69,9 @@ struct BrokerState {
 }
 
 impl Client {
-    async fn connect(topic: &MqttTopic) -> Result<Self, Failure> {
+    async fn connect(targets: &AllowedTargets, topic: &MqttTopic) -> Result<Self, Failure> {
         let broker = format!("the broker {}:{}", topic.host, topic.port);
-        let connecting = broker::connect(&topic.host, topic.port, topic.tls.as_ref());
+        let connecting = broker::connect(targets, &topic.host, topic.port, topic.tls.as_ref());
         let connected = timeout(MQTT_KEEP_ALIVE, connecting).await;
         let connected = connected.map_err(|_| Failure::new(format!("{broker} does not answer")))?;
         let stream =

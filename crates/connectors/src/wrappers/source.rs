@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use clients::outgoing::AllowedTargets;
 use hub::Hub;
 use hub::caller::Caller;
 use tokio::time::sleep;
@@ -18,13 +19,13 @@ pub(super) async fn run(
     hub: Arc<Hub>,
     sensors: Arc<VirtualSensors>,
     caller: Caller,
-    pools: Arc<Pools>,
+    (pools, targets): (Arc<Pools>, Arc<AllowedTargets>),
     source: Arc<ExternalSource>,
 ) {
     let mut sink = ElementSink::new(hub, sensors, caller, Arc::clone(&source));
     let mut backoff = Backoff::new(RETRY_PAUSE_MAX);
     loop {
-        let failure = match read(&source.external, &pools, &mut sink).await {
+        let failure = match read(&source.external, (&pools, &targets), &mut sink).await {
             Ok(()) => return sink.report(),
             Err(failure) => failure,
         };

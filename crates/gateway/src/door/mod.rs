@@ -1,7 +1,6 @@
 //! The shape that all doors share: what the binary knows of a running door, and the limits that operators set.
 
 mod limits;
-mod networks;
 
 use std::fmt::Debug;
 use std::io;
@@ -10,7 +9,7 @@ use std::pin::Pin;
 
 pub use limits::DoorLimits;
 pub(crate) use limits::{DoorLimit, LimitExceeded};
-pub use networks::{NetworkError, Networks};
+pub use model::networks::{NetworkError, Networks};
 
 /// A running door. The binary keeps a list of them.
 pub trait Door: Debug + Send {

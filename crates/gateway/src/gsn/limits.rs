@@ -18,6 +18,8 @@ pub(super) const STREAM_KEEP_ALIVE: std::time::Duration = std::time::Duration::f
 pub(super) const PUSHES_MAX: usize = 1_000;
 /// Those of one client's address.
 pub(super) const PUSHES_PER_PEER_MAX: usize = 100;
+/// Ports at which a client takes elements without an entry in the list of targets: HTTP, Tachograph, and containers of GSN.
+pub(super) const PUSH_PORTS: [std::ops::RangeInclusive<u16>; 3] = [80..=80, 8_080..=8_080, 22_001..=22_100];
 /// The longest time from the connection to the answer to an element.
 pub(super) const PUSH_ANSWER_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
 /// The longest answer to an element. GSN's has a page of HTML at most.

@@ -1,7 +1,9 @@
 //! Options of the HTTP door for operators. Fixed bounds are in [`limits`].
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
+use clients::outgoing::AllowedTargets;
 use model::limits::Portion;
 use serde_json::{Map, Value};
 
@@ -18,8 +20,8 @@ pub struct HttpOptions {
     /// Whether callers without credentials may use the interfaces of InfluxDB, OpenTSDB and Prometheus, as operators of the default
     /// tenant.
     pub open: bool,
-    /// Hosts to which GSN's push may send elements, besides the address of the client that registers; `*` is every host.
-    pub gsn_push_targets: Vec<String>,
+    /// Servers to which GSN's push may send elements, besides the client that registers.
+    pub gsn_push_targets: Arc<AllowedTargets>,
     /// Address for the listener. The caller of [`serve`](crate::http_door::serve) binds it.
     pub listen: SocketAddr,
     /// Most bytes in the body of a telemetry request.
@@ -50,7 +52,7 @@ impl Default for HttpOptions {
         Self {
             door: hub::Door::Http,
             open: false,
-            gsn_push_targets: Vec::new(),
+            gsn_push_targets: Arc::default(),
             listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
             body_bytes_max: 4 * 1024 * 1024,
             public_read: false,

@@ -1,5 +1,6 @@
 //! GSN's interfaces on a server without sensors: logins, refusals, empty lists.
 
+use clients::outgoing::AllowedTargets;
 use model::limits::QueryLimits;
 
 use super::sql::chunks;
@@ -86,7 +87,8 @@ async fn a_token_of_oauth_is_a_session() {
 
 #[tokio::test]
 async fn what_the_server_does_not_have_is_named() {
-    let server = Server::start().await;
+    let listed = Arc::new(AllowedTargets::parse(["127.0.0.1:9000"]).unwrap());
+    let server = Server::start_with(|options| options.gsn_push_targets = listed).await;
     for (path, status, part) in [
         ("/gsn?REQUEST=7", 400, "The requested operation is not supported"),
         ("/gsn?REQUEST=113", 400, "name is missing"),
@@ -111,7 +113,8 @@ async fn what_the_server_does_not_have_is_named() {
         ("", 400, "notification-id"),
         ("notification-id=1", 400, "local-contact-point is missing"),
         ("notification-id=1&local-contact-point=http://192.0.2.1/", 400, "gsn_push_targets"),
-        ("notification-id=1&local-contact-point=http://127.0.0.1/", 402, "doesn't exist"),
+        ("notification-id=1&local-contact-point=http://127.0.0.1:22/", 400, "this machine"),
+        ("notification-id=1&local-contact-point=http://127.0.0.1:9000/", 402, "doesn't exist"),
     ] {
         let push = server.post("/streaming/select%20*%20from%20a", form).await;
         assert!(push.status == status && push.text().contains(part), "{form}: {}", push.text());

@@ -42,6 +42,11 @@ pub const WINDOW_MILLIS_MAX: i64 = 366 * 24 * 3_600_000;
 pub const LATENESS_ELEMENTS_MAX: usize = 65_536;
 /// Combinations of rows that one join may look at.
 pub const JOIN_COMBINATIONS_MAX: usize = 1_000_000;
+/// Steps of one execution: the parts of expressions that it computes, and the operations of scripts for its rows, 16 steps each. About a
+/// second, at most a few.
+pub const EXECUTION_STEPS_MAX: u64 = 50_000_000;
+/// Steps of one operation of a script.
+pub(super) const SCRIPT_OPERATION_STEPS: u64 = 16;
 /// Groups of one `GROUP BY`.
 pub const GROUPS_MAX: usize = 10_000;
 /// Bytes of a text that an expression makes.

@@ -232,6 +232,8 @@ pub(crate) struct RawDevices {
 pub(crate) struct RawSensors {
     /// The directory of the descriptors; empty means `sensors` in the data directory.
     pub directory: String,
+    /// Servers that sensors may connect to, besides those that they may anyway.
+    pub allowed_targets: Vec<String>,
 }
 
 /// `[log]`.

@@ -2,8 +2,10 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
+use clients::outgoing::AllowedTargets;
 use gateway::http::limits as http_limits;
 use gateway::mqtt::limits as mqtt_limits;
 use gateway::tls::TlsFiles;
@@ -53,6 +55,8 @@ pub(crate) struct Config {
     pub inactivity_timeout: Duration,
     /// The directory of virtual sensors.
     pub sensors: PathBuf,
+    /// Servers that virtual sensors may connect to, besides those that they may anyway.
+    pub sensor_targets: Arc<AllowedTargets>,
     /// Log lines.
     pub log: LogConfig,
     /// The limits that the memory allows.
@@ -117,7 +121,7 @@ pub(crate) struct TimeSeriesConfig {
     pub hitsdb: Option<SocketAddr>,
     pub influx: Option<SocketAddr>,
     pub gsn: Option<SocketAddr>,
-    pub gsn_push_targets: Vec<String>,
+    pub gsn_push_targets: Arc<AllowedTargets>,
     pub open: bool,
 }
 
@@ -171,6 +175,7 @@ pub(super) fn resolve(raw: RawConfig, memory: MemoryLimits) -> Result<Config, Co
         ("postgres.tls_required", raw.postgres.tls_required),
     ];
     tls::check_needs(tls.as_ref(), uses_tls)?;
+    let sensor_targets = targets("sensors.allowed_targets", &raw.sensors.allowed_targets)?;
     let sensors = sensors(&raw.data, &raw.sensors);
     Ok(Config {
         data: raw.data,
@@ -184,6 +189,7 @@ pub(super) fn resolve(raw: RawConfig, memory: MemoryLimits) -> Result<Config, Co
         ingest: ingest(&raw.ingest, &memory)?,
         inactivity_timeout: inactivity_timeout(&raw.devices)?,
         sensors,
+        sensor_targets,
         log: log(raw.log)?,
         memory,
     })
@@ -249,9 +255,15 @@ fn time_series(raw: &RawTimeSeries) -> Result<TimeSeriesConfig, ConfigError> {
         hitsdb: given_address("time_series.hitsdb_listen", &raw.hitsdb_listen)?,
         influx: given_address("time_series.influx_listen", &raw.influx_listen)?,
         gsn: given_address("time_series.gsn_listen", &raw.gsn_listen)?,
-        gsn_push_targets: raw.gsn_push_targets.clone(),
+        gsn_push_targets: targets("time_series.gsn_push_targets", &raw.gsn_push_targets)?,
         open: raw.open,
     })
+}
+
+/// A list of servers that this one may connect to.
+fn targets(key: &'static str, texts: &[String]) -> Result<Arc<AllowedTargets>, ConfigError> {
+    let targets = AllowedTargets::parse(texts.iter().map(String::as_str));
+    targets.map(Arc::new).map_err(|(text, error)| ConfigError::value(key, format!("\"{text}\""), error.to_string()))
 }
 
 fn query(raw: &RawQuery, memory: &MemoryLimits) -> Result<QueryLimits, ConfigError> {

@@ -202,6 +202,18 @@ fn client_certificates_and_their_authorities_fit_together() {
 }
 
 #[test]
+fn lists_of_servers_are_checked() {
+    let listed = with_variables(&[("TACHO_SENSORS_ALLOWED_TARGETS", "10.0.0.0/8, broker.example.com:1883")]);
+    let targets = listed.load().unwrap().sensor_targets;
+    assert!(targets.name("other", "10.1.2.3:80".parse().unwrap()));
+    assert!(!targets.name("other", "11.1.2.3:80".parse().unwrap()));
+    for variable in ["TACHO_SENSORS_ALLOWED_TARGETS", "TACHO_TIME_SERIES_GSN_PUSH_TARGETS"] {
+        let refused = error_of(&with_variables(&[(variable, "http://broker")]));
+        assert!(refused.contains("a host, an address or a network is expected"), "{refused}");
+    }
+}
+
+#[test]
 fn every_door_has_limits_and_load_balancers() {
     let config = with_variables(&[
         ("TACHO_MQTT_CONNECTIONS_PER_SECOND_MAX", "100"),

@@ -31,7 +31,7 @@ pub(super) fn http_options(config: &Config, files: OpenFiles, mqtt: Option<MqttE
     HttpOptions {
         door: hub::Door::Http,
         open: config.time_series.open,
-        gsn_push_targets: config.time_series.gsn_push_targets.clone(),
+        gsn_push_targets: Arc::clone(&config.time_series.gsn_push_targets),
         listen: config.http.listen,
         body_bytes_max: config.http.body_bytes_max,
         public_read: config.http.public_read,

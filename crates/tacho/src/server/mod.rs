@@ -87,7 +87,7 @@ impl Server {
         match Doors::open(config, files, tls.as_ref(), (&hub, &sensors), &runtime) {
             Ok(doors) => {
                 sensors.start(config.sensors.clone());
-                let connectors = Connectors::start(&hub, &sensors);
+                let connectors = Connectors::start(&hub, &sensors, &config.sensor_targets);
                 let connectors = connectors.context("cannot start the threads of connectors")?;
                 runtime.spawn(Essential::new(retention::run(Arc::clone(&hub))));
                 runtime.spawn(Essential::new(cleaning::run(Arc::clone(&hub))));

@@ -15,9 +15,13 @@ use crate::host::Host;
 use crate::limits::CHECKPOINT_BATCH_BYTES;
 
 /// Stores how far sensors have evaluated, those that have evaluated something since their last checkpoint.
-pub(super) fn checkpoint(host: &Host, running: &mut [Running]) -> Result<(), ThreadEnd> {
+pub(super) fn checkpoint<'r>(
+    host: &Host,
+    running: impl IntoIterator<Item = &'r mut Running>,
+) -> Result<(), ThreadEnd> {
+    let mut changed: Vec<_> = running.into_iter().collect();
     // All appends are on their way before the thread waits for the first one.
-    for running in &mut *running {
+    for running in &mut changed {
         running.output.flush(host, &mut running.destination)?;
     }
     let put = |running: &mut Running, batch: &mut WriteBatch| -> Result<(), ThreadEnd> {
@@ -26,7 +30,7 @@ pub(super) fn checkpoint(host: &Host, running: &mut [Running]) -> Result<(), Thr
         batch.put(SENSORS, running.name().as_bytes().to_vec(), running.record().encode());
         Ok(())
     };
-    let changed: Vec<_> = running.iter_mut().filter(|running| running.is_changed).collect();
+    changed.retain(|running| running.is_changed);
     let stored = |running: &mut Running| running.is_changed = false;
     commit_all(changed, CHECKPOINT_BATCH_BYTES, put, |batch| durable::commit(host, batch), stored)
 }

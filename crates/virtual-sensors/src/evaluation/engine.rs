@@ -1,27 +1,31 @@
-//! The passes of the thread that evaluates virtual sensors.
+//! The passes of the thread that gives virtual sensors what they evaluate.
 //!
 //! Invariants:
 //! 1. Rows are evaluated only after they are durable; what is made of rows that the store gives is appended only after they are.
 //! 2. A row is evaluated once by each sensor, in the order of its device (`cursor`).
-//! 3. When the store is busy the thread waits. It drops nothing.
+//! 3. When the store is busy the turns wait. They drop nothing.
+//! 4. Sensors are added, removed and compared with the registry only while none has a turn, so a place means one sensor as long as it has
+//!    a turn (`turns`).
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use hub::ThreadEnd;
-use hub::taps::{TakenRows, TapRow};
-use model::{PanicEndsProcess, SeriesId};
+use model::PanicEndsProcess;
 
 use super::checkpoint::checkpoint;
-use super::evaluate::InputRow;
 use super::fields_read::FieldsRead;
 use super::history_rows;
+use super::lanes::Lanes;
 use super::readers::Readers;
 use super::running::{Running, absent, described};
-use super::start::series_of;
+use super::slot::Slot;
+use super::turn::{Turn, TurnDone};
+use crate::files::Changes;
 use crate::files::ContainerFiles;
 use crate::files::Directory;
 use crate::files::SensorFile;
@@ -35,20 +39,27 @@ use crate::shared::{Infos, Sensors};
 pub(crate) struct Engine {
     pub(super) shared: Arc<Sensors>,
     pub(super) directory: Directory,
+    /// Changes of the directory that wait until no sensor has a turn.
+    pub(super) changes: Changes,
     /// The files of the directory.
     pub(super) files: BTreeMap<String, SensorFile>,
     /// The file of the container.
     pub(super) container: ContainerFiles,
-    pub(super) running: Vec<Running>,
+    pub(super) slots: Vec<Slot>,
     /// The places of the sensors by what they read.
     pub(super) readers: Readers,
-    /// The places of the sensors that have taken rows in this pass.
-    took: Vec<usize>,
+    /// The places of the sensors that are ready for a turn.
+    pub(super) ready: Vec<usize>,
+    pub(super) lanes: Lanes<Turn, TurnDone>,
+    /// Whether heavy sensors get no turns, because a change waits until all sensors are here.
+    pub(super) is_held: bool,
+    /// Bytes of rows that wait for all sensors.
+    pub(super) inbox_bytes: Arc<AtomicUsize>,
     /// Whether a sensor has taken a row since the engine looked for news to show.
-    has_taken: bool,
+    pub(super) has_taken: bool,
     /// When the clocks of the sensors were looked at.
     ticked: Option<Instant>,
-    pub(super) fields: FieldsRead,
+    pub(super) fields: Arc<FieldsRead>,
     pub(super) outputs: Arc<Outputs>,
     looked_at: Option<Instant>,
     checkpointed: Instant,
@@ -62,17 +73,22 @@ impl Engine {
     /// Starts the thread.
     pub(crate) fn start(host: &Arc<Host>, directory: PathBuf) -> JoinHandle<()> {
         let shared = Arc::clone(&host.sensors);
+        let tap = Arc::clone(&shared.tap);
         let mut engine = Self {
             shared,
             directory: Directory::new(directory),
+            changes: Changes::default(),
             files: BTreeMap::new(),
             container: ContainerFiles::default(),
-            running: Vec::new(),
+            slots: Vec::new(),
             readers: Readers::default(),
-            took: Vec::new(),
+            ready: Vec::new(),
+            lanes: Lanes::new(Turn::make, move || tap.wake_up()),
+            is_held: false,
+            inbox_bytes: Arc::default(),
             has_taken: false,
             ticked: None,
-            fields: FieldsRead::new(),
+            fields: Arc::new(FieldsRead::new()),
             outputs: Arc::default(),
             looked_at: None,
             checkpointed: Instant::now(),
@@ -82,7 +98,10 @@ impl Engine {
         let host = Arc::downgrade(host);
         let run = move || {
             let _guard = PanicEndsProcess::begin();
-            if let Err(ThreadEnd::Failed(error)) = engine.run(&host) {
+            let end = engine.run(&host);
+            // Turns that still run end soon.
+            engine.shared.end.store(true, Ordering::Relaxed);
+            if let Err(ThreadEnd::Failed(error)) = end {
                 // Nothing is lost: the rows are read again after the next start.
                 tracing::error!(%error, "virtual sensors are not evaluated any more until the next start");
                 engine.shared.tap.unwant(|_, _| true);
@@ -99,9 +118,14 @@ impl Engine {
     fn run(&mut self, host: &Weak<Host>) -> Result<(), ThreadEnd> {
         loop {
             let Some(host_now) = host.upgrade() else { return Ok(()) };
+            if self.shared.ends() && !self.shared.tap.is_stopped() {
+                // Nobody has the sensors any more.
+                return Ok(());
+            }
             self.pass(&host_now)?;
             if self.shared.tap.is_stopped() {
                 // The next start has little to evaluate again.
+                self.wait_for_all(&host_now)?;
                 return self.checkpoint(&host_now);
             }
             drop(host_now);
@@ -109,58 +133,69 @@ impl Engine {
         }
     }
 
-    fn pass(&mut self, host: &Host) -> Result<(), ThreadEnd> {
-        if is_due(self.looked_at, DIRECTORY_INTERVAL) {
-            self.look(host)?;
-            self.looked_at = Some(Instant::now());
-        }
+    fn pass(&mut self, host: &Arc<Host>) -> Result<(), ThreadEnd> {
+        self.collect(host)?;
+        self.follow_changes(host)?;
         let taken = self.shared.tap.take_durable(&*host.store);
-        self.take_rows(host, &taken)?;
+        self.queue_rows(host, &taken)?;
         for series in &taken.lost {
-            self.read_again(host, *series)?;
+            host.sensors.metrics.rereads.inc();
+            self.mark(host, *series);
         }
-        self.flush_taken(host)?;
         // With many sensors a look at each of them is too much work for every pass.
         if is_due(self.ticked, TICK_INTERVAL) {
-            self.tick(host)?;
+            self.ticked = Some(Instant::now());
+            self.list_clocks();
         }
+        self.give_turns(host)?;
         if self.checkpointed.elapsed() >= CHECKPOINT_INTERVAL {
-            self.compare_with_registry(host)?;
             self.checkpoint(host)?;
-            self.running.iter_mut().for_each(|running| history_rows::trim(host, running));
+            self.home_mut().for_each(|running| history_rows::trim(host, running));
         }
         if is_due(self.published, PUBLISH_INTERVAL) {
             self.has_taken = false;
-            if self.published.is_none() || self.has_news() {
+            if self.has_news() {
                 self.publish(host);
             }
         }
         Ok(())
     }
 
-    /// Appends what the sensors have made that have taken rows in this pass.
-    fn flush_taken(&mut self, host: &Host) -> Result<(), ThreadEnd> {
-        self.took.sort_unstable();
-        self.took.dedup();
-        for at in self.took.drain(..) {
-            let running = &mut self.running[at];
-            running.output.flush(host, &mut running.destination)?;
+    /// Follows the directory and the registry, as soon as no sensor has a turn. The sensors of the light lane go on meanwhile.
+    fn follow_changes(&mut self, host: &Host) -> Result<(), ThreadEnd> {
+        if self.changes.is_empty() && is_due(self.looked_at, DIRECTORY_INTERVAL) {
+            self.changes = self.directory.changes();
+            self.looked_at = Some(Instant::now());
         }
-        Ok(())
-    }
-
-    fn tick(&mut self, host: &Host) -> Result<(), ThreadEnd> {
-        let now = Instant::now();
-        self.ticked = Some(now);
-        for running in &mut self.running {
-            running.tick(host, now)?;
-            running.output.flush(host, &mut running.destination)?;
+        // Devices come one after the other: each would be a change.
+        let has_waited = self.is_held || self.checkpointed.elapsed() >= CHECKPOINT_INTERVAL;
+        let devices_changed = has_waited && self.has_other_devices(host);
+        if self.changes.is_empty() && !devices_changed && self.published.is_some() {
+            self.is_held = false;
+            return Ok(());
         }
+        self.is_held = !self.lanes.is_idle();
+        if self.is_held {
+            return Ok(());
+        }
+        if devices_changed {
+            self.compare_with_registry(host)?;
+        }
+        if !self.changes.is_empty() {
+            let changes = std::mem::take(&mut self.changes);
+            self.load_changes(host, changes)?;
+        }
+        self.list_all();
+        self.publish(host);
         Ok(())
     }
 
     fn pause(&self) -> Duration {
-        if self.has_taken || self.running.iter().any(Running::needs_ticks) || self.has_news() {
+        let is_ready = |at: &usize| self.slots[*at].home().is_some() && !self.is_held;
+        if self.ready.iter().any(is_ready) {
+            return Duration::ZERO;
+        }
+        if self.has_taken || self.home().any(Running::needs_ticks) || self.has_news() {
             return TICK_INTERVAL;
         }
         DIRECTORY_INTERVAL
@@ -168,102 +203,53 @@ impl Engine {
 
     /// Whether a sensor has done something that is not shown yet.
     fn has_news(&self) -> bool {
-        self.running.iter().any(|running| running.counts() != running.counted)
+        self.home().any(|running| running.is_unseen || running.counts() != running.counted)
     }
 
-    fn take_rows(&mut self, host: &Host, taken: &TakenRows) -> Result<(), ThreadEnd> {
-        let mut values = Vec::new();
-        for row in taken.rows() {
-            if !self.readers.has(row.series()) {
-                self.adopt(host, row.series())?;
-            }
-            values.clear();
-            values.extend(row.values());
-            self.take_row(host, row, &values)?;
-        }
-        Ok(())
+    /// The sensors that have no turn.
+    pub(super) fn home(&self) -> impl Iterator<Item = &Running> {
+        self.slots.iter().filter_map(Slot::home)
     }
 
-    fn take_row<'a>(
-        &mut self,
-        host: &Host,
-        row: TapRow<'a>,
-        values: &[(u16, model::ValueRef<'a>)],
-    ) -> Result<(), ThreadEnd> {
-        let (series, ts, sequence) = (row.series(), row.ts(), row.sequence());
-        let Self { readers, running, took, has_taken, .. } = self;
-        for at in readers.of_series(series) {
-            running[*at].take(host, InputRow { series, ts, sequence, values })?;
-            took.push(*at);
-            *has_taken = true;
-        }
-        Ok(())
+    /// The sensors that have no turn.
+    pub(super) fn home_mut(&mut self) -> impl Iterator<Item = &mut Running> {
+        self.slots.iter_mut().filter_map(Slot::home_mut)
     }
 
-    /// Reads a series that is new here, all of it.
-    fn adopt(&mut self, host: &Host, series: SeriesId) -> Result<(), ThreadEnd> {
-        let wanted = self.shared.tap.wanted(series);
-        let device = wanted.and_then(|wanted| host.registry().device_by_id(wanted.device));
-        let Some(device) = device.filter(|device| series_of(host, device) == Some(series)) else {
-            return Ok(());
-        };
-        // A door may have found it before the present fields were wanted.
-        self.shared.want(series, device.id, self.fields.wanted());
-        for at in self.readers.of_device(&device.name) {
-            if self.running[at].add_device(&device, series, i64::MIN) {
-                self.readers.add(series, at);
-            }
-        }
-        if !self.readers.has(series) {
-            // No sensor reads it; a sensor that is loaded later finds it.
-            self.shared.tap.unwant(|other, _| other == series);
-        }
-        self.evaluate_stored(host, series)
-    }
-
-    /// Evaluates the rows of a series that found no room in the tap.
-    fn read_again(&mut self, host: &Host, series: SeriesId) -> Result<(), ThreadEnd> {
-        host.sensors.metrics.rereads.inc();
-        if self.readers.has(series) {
-            return self.evaluate_stored(host, series);
-        }
-        self.adopt(host, series)
-    }
-
-    fn evaluate_stored(&mut self, host: &Host, series: SeriesId) -> Result<(), ThreadEnd> {
-        let Self { readers, running, fields, .. } = self;
-        for at in readers.of_series(series) {
-            running[*at].evaluate_stored(host, fields, Some(series))?;
-        }
-        Ok(())
-    }
-
-    /// Stores how far the sensors have evaluated.
+    /// Stores how far the sensors have evaluated. Those that have a turn follow when they come back.
     pub(super) fn checkpoint(&mut self, host: &Host) -> Result<(), ThreadEnd> {
         self.checkpointed = Instant::now();
-        checkpoint(host, &mut self.running)
+        self.slots.iter_mut().for_each(|slot| slot.owes_checkpoint = slot.home().is_none());
+        checkpoint(host, self.home_mut())
     }
 
-    /// Shows the sensors to callers and in the metrics.
+    /// Shows the sensors to callers and in the metrics. Those that have a turn follow when they come back.
     fn publish(&mut self, host: &Host) {
         let is_first = self.published.is_none();
         self.published = Some(Instant::now());
         let mut changed = Vec::new();
-        for (at, running) in self.running.iter_mut().enumerate() {
-            let counts = running.counts();
-            let is_unseen = std::mem::replace(&mut running.is_unseen, false);
-            if is_first || is_unseen || counts != running.counted {
-                host.sensors.metrics.count(running.name(), &running.counted, &counts);
-                running.counted = counts;
+        for (at, slot) in self.slots.iter_mut().enumerate() {
+            if slot.home_mut().is_some_and(|running| running.count(host) || is_first) {
                 changed.push(at);
             }
         }
-        let failed = self.files.len().saturating_sub(self.running.len());
-        host.sensors.metrics.sensors(self.running.len(), failed);
+        let failed = self.files.len().saturating_sub(self.slots.len());
+        host.sensors.metrics.sensors(self.slots.len(), failed);
         if is_first {
             return self.shared.publish(self.infos(None));
         }
-        self.shared.change(|infos| changed.into_iter().for_each(|at| refresh(infos, &self.running[at])));
+        let Self { slots, shared, .. } = self;
+        shared.change(|infos| {
+            changed.into_iter().filter_map(|at| slots[at].home()).for_each(|running| refresh(infos, running));
+        });
+    }
+    /// Shows what a sensor has done that had a turn when the others were shown.
+    pub(super) fn publish_one(&mut self, host: &Host, at: usize) {
+        let Self { slots, shared, .. } = self;
+        let Some(running) = slots[at].home_mut() else { return };
+        if running.count(host) {
+            shared.change(|infos| refresh(infos, running));
+        }
     }
 
     /// Shows that no sensor runs any more.
@@ -275,7 +261,7 @@ impl Engine {
 
     /// The sensors that run, by their files.
     pub(super) fn by_file(&self) -> HashMap<&str, &Running> {
-        self.running.iter().map(|running| (running.file.as_str(), running)).collect()
+        self.home().map(|running| (running.file.as_str(), running)).collect()
     }
 
     fn infos(&self, end: Option<&str>) -> Infos {
@@ -298,6 +284,17 @@ impl Engine {
             infos.insert((info.name.to_lowercase(), name.clone()), Arc::new(info));
         }
         infos
+    }
+}
+
+impl Running {
+    /// Counts in the metrics what it has done. Returns whether that is new.
+    fn count(&mut self, host: &Host) -> bool {
+        let counts = self.counts();
+        let is_new = std::mem::take(&mut self.is_unseen) || counts != self.counted;
+        host.sensors.metrics.count(self.name(), &self.counted, &counts);
+        self.counted = counts;
+        is_new
     }
 }
 

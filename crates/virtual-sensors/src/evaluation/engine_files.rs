@@ -17,20 +17,17 @@ use super::record::SENSORS;
 use super::reread::newest;
 use super::running::Running;
 use super::sensor_output::sensor_output;
+use super::slot::Slot;
 use super::start::series_of;
-use crate::files::{Candidate, SensorFile};
+use crate::files::{Candidate, Changes, SensorFile};
 use crate::files::{Node, refusals};
 use crate::host::Host;
 use crate::info::ExternalSource;
 use crate::shared::SourceSelector;
 
 impl Engine {
-    /// Looks at the directory, and loads what has changed.
-    pub(super) fn look(&mut self, host: &Host) -> Result<(), ThreadEnd> {
-        let mut changes = self.directory.changes();
-        if changes.is_empty() {
-            return Ok(());
-        }
+    /// Loads what has changed in the directory.
+    pub(super) fn load_changes(&mut self, host: &Host, mut changes: Changes) -> Result<(), ThreadEnd> {
         changes.gone.iter().for_each(|file| self.container.gone(file));
         let mut of_sensors = BTreeMap::new();
         for (file, text) in changes.changed {
@@ -56,9 +53,11 @@ impl Engine {
     fn remove(&mut self, host: &Host, gone: Vec<String>) -> Result<(), ThreadEnd> {
         let gone: HashSet<String> = gone.into_iter().collect();
         self.files.retain(|file, _| !gone.contains(file));
-        let running = std::mem::take(&mut self.running).into_iter();
-        let (stopped, kept): (Vec<_>, Vec<_>) = running.partition(|running| gone.contains(&running.file));
-        self.running = kept;
+        let slots = std::mem::take(&mut self.slots).into_iter();
+        let is_gone = |slot: &Slot| slot.home().is_some_and(|running| gone.contains(&running.file));
+        let (stopped, kept): (Vec<_>, Vec<_>) = slots.partition(is_gone);
+        self.slots = kept;
+        let stopped: Vec<&Running> = stopped.iter().filter_map(Slot::home).collect();
         for running in &stopped {
             let (file, sensor) = (running.file.as_str(), running.name());
             tracing::info!(file, sensor, "virtual sensor removed; its table stays");
@@ -69,16 +68,15 @@ impl Engine {
     /// Loads the files that can run together, and do not run as they are.
     fn load_all(&mut self, host: &Host) -> Result<(), ThreadEnd> {
         let mut problems = self.problems();
-        let running = self.running.iter().map(|running| &running.candidate);
+        let running = self.home().map(|running| &running.candidate);
         let candidates = self.files.values().filter_map(|file| file.latest.as_ref().ok()).chain(running);
         let names = |candidate: &Arc<Candidate>| {
             let inputs: Vec<_> = candidate.input_devices().collect();
             std::iter::once(candidate.plan.name.clone()).chain(inputs)
         };
         self.outputs = Arc::new(candidates.flat_map(names).collect());
-        for running in &mut self.running {
-            running.outputs = Arc::clone(&self.outputs);
-        }
+        let outputs = Arc::clone(&self.outputs);
+        self.home_mut().for_each(|running| running.outputs = Arc::clone(&outputs));
         let mut loaded = Vec::new();
         for (file, candidate, replaces) in self.files_to_load(&problems) {
             match self.load(host, &file, candidate, replaces)? {
@@ -87,7 +85,7 @@ impl Engine {
             }
         }
         self.run_loaded(host, loaded)?;
-        let runs: HashSet<&str> = self.running.iter().map(|running| running.file.as_str()).collect();
+        let runs: HashSet<String> = self.home().map(|running| running.file.clone()).collect();
         for (file, state) in &mut self.files {
             let problem = problems.remove(file);
             if let Some(reason) = problem.as_ref().filter(|problem| Some(*problem) != state.problem.as_ref())
@@ -102,8 +100,8 @@ impl Engine {
             }
             state.problem = problem;
         }
-        self.readers = Readers::of(&self.running);
-        self.shared.select(self.running.iter().flat_map(selectors_of), &self.outputs, self.fields.wanted());
+        self.readers = Readers::of(self.home());
+        self.shared.select(self.home().flat_map(selectors_of), &self.outputs, self.fields.wanted());
         self.unwant(host);
         self.publish_external();
         self.publish_outputs(host)?;
@@ -158,15 +156,14 @@ impl Engine {
     /// commits.
     fn run_loaded(&mut self, host: &Host, mut loaded: Vec<Running>) -> Result<(), ThreadEnd> {
         checkpoint(host, &mut loaded)?;
-        for mut running in loaded {
+        for running in loaded {
             for (series, cursor) in &running.cursors {
                 self.shared.want(*series, cursor.id, self.fields.wanted());
             }
-            // Rows that came until the tap wanted them.
-            running.evaluate_stored(host, &self.fields, None)?;
             let (file, sensor) = (running.file.as_str(), running.name());
             tracing::info!(file, sensor, "virtual sensor loaded");
-            self.running.push(running);
+            // Its first turns evaluate what the store has.
+            self.slots.push(Slot::new(running, &self.inbox_bytes));
         }
         Ok(())
     }
@@ -180,7 +177,7 @@ impl Engine {
         replaces: bool,
     ) -> Result<Result<Running, String>, ThreadEnd> {
         let columns = candidate.plan.sources().flat_map(|(_, source)| &source.columns[1..]);
-        match self.fields.add(columns) {
+        match Arc::make_mut(&mut self.fields).add(columns) {
             Ok(true) => self.want_again(),
             Ok(false) => {}
             Err(reason) => return Ok(Err(reason)),
@@ -193,14 +190,17 @@ impl Engine {
             Ok(external) => external,
             Err(reason) => return Ok(Err(reason)),
         };
-        let old = replaces.then(|| self.running.iter().position(|running| running.file == file)).flatten();
+        let is_of_file = |slot: &Slot| slot.home().is_some_and(|running| running.file == file);
+        let old = replaces.then(|| self.slots.iter().position(is_of_file)).flatten();
         if let Some(at) = old {
             // The new one continues from where the old one is.
-            let mut old = [self.running.remove(at)];
-            checkpoint(host, &mut old)?;
-            match old[0].name() == candidate.plan.name {
-                true => forget_sources(host, &old[0]),
-                false => stop(host, &old)?,
+            let mut old = self.slots.remove(at);
+            checkpoint(host, old.home_mut())?;
+            if let Some(old) = old.home() {
+                match old.name() == candidate.plan.name {
+                    true => forget_sources(host, old),
+                    false => stop(host, &[old])?,
+                }
             }
         }
         self.select(&candidate);
@@ -217,7 +217,7 @@ impl Engine {
 
     /// Wants the fields of all sensors of the series that they read.
     fn want_again(&self) {
-        for (series, cursor) in self.running.iter().flat_map(|running| &running.cursors) {
+        for (series, cursor) in self.home().flat_map(|running| &running.cursors) {
             self.shared.want(*series, cursor.id, self.fields.wanted());
         }
     }
@@ -228,7 +228,7 @@ impl Engine {
             let device = host.registry().device_by_id(device);
             device.is_some_and(|device| {
                 let mut places = self.readers.of_device(&device.name).into_iter();
-                places.any(|at| !self.running[at].sources_of(&device).is_empty())
+                places.any(|at| self.slots[at].home().is_none_or(|running| !running.sources_of(&device).is_empty()))
             })
         };
         self.shared.tap.unwant(|_, wanted| !reads(wanted.device));
@@ -236,7 +236,7 @@ impl Engine {
 
     /// Shows connectors the sources whose elements come from outside.
     fn publish_external(&self) {
-        let sources = self.running.iter().flat_map(|running| running.external.iter().cloned());
+        let sources = self.home().flat_map(|running| running.external.iter().cloned());
         self.shared.connectors.publish(sources.collect());
     }
 
@@ -244,7 +244,7 @@ impl Engine {
     fn publish_outputs(&self, host: &Host) -> Result<(), ThreadEnd> {
         let default = self.container.storage();
         let mut outputs = Vec::new();
-        for running in &self.running {
+        for running in self.home() {
             let output = sensor_output(&running.candidate, default);
             begin_followers(host, &output, running.destination.series)?;
             outputs.push(Arc::new(output));
@@ -253,24 +253,26 @@ impl Engine {
         Ok(())
     }
 
+    /// Whether the registry has changed.
+    pub(super) fn has_other_devices(&self, host: &Host) -> bool {
+        host.registry().generation() != self.generation
+    }
+
     /// Finds devices that were renamed or moved, and forgets those that are gone.
     pub(super) fn compare_with_registry(&mut self, host: &Host) -> Result<(), ThreadEnd> {
-        let generation = host.registry().generation();
-        if generation == self.generation {
-            return Ok(());
-        }
-        self.generation = generation;
+        self.generation = host.registry().generation();
         self.drop_without_device(host)?;
-        for running in &mut self.running {
+        let Self { slots, readers, shared, fields, .. } = self;
+        for running in slots.iter_mut().filter_map(Slot::home_mut) {
             running.cursors.retain(|_, cursor| host.registry().device_by_id(cursor.id).is_some());
             for device in running.devices(host) {
                 let Some(series) = series_of(host, &device) else { continue };
                 // Rows of a series that no sensor has seen are new, and the tap has them.
-                let is_unseen = !self.readers.has(series) && self.shared.tap.wanted(series).is_some();
+                let is_unseen = !readers.has(series) && shared.tap.wanted(series).is_some();
                 if running.cursors.contains_key(&series) || is_unseen {
                     continue;
                 }
-                self.shared.want(series, device.id, self.fields.wanted());
+                shared.want(series, device.id, fields.wanted());
                 let newest = newest(&*host.store, series).map_err(ThreadEnd::failed)?;
                 running.add_device(&device, series, newest.unwrap_or(i64::MIN));
             }
@@ -281,8 +283,8 @@ impl Engine {
 
     /// Drops sensors with a device that was deleted, renamed or moved; they are loaded again, and get another one.
     fn drop_without_device(&mut self, host: &Host) -> Result<(), ThreadEnd> {
-        for at in (0..self.running.len()).rev() {
-            let running = &mut self.running[at];
+        for at in (0..self.slots.len()).rev() {
+            let Some(running) = self.slots[at].home_mut() else { continue };
             let device = host.registry().device_by_id(running.destination.device.id);
             let is_its_own = |device: &Device| {
                 device.name == running.plan.name && device.profile.name == running.plan.name
@@ -294,8 +296,8 @@ impl Engine {
             };
             let has_inputs = running.external.iter().all(has_input);
             if !has_inputs || !device.is_some_and(|device| is_its_own(&device)) {
-                checkpoint(host, std::slice::from_mut(running))?;
-                self.running.remove(at);
+                checkpoint(host, Some(running))?;
+                self.slots.remove(at);
             }
         }
         Ok(())
@@ -303,7 +305,7 @@ impl Engine {
 }
 
 /// Ends sensors that run no more, and forgets how far they were.
-fn stop(host: &Host, stopped: &[Running]) -> Result<(), ThreadEnd> {
+fn stop(host: &Host, stopped: &[&Running]) -> Result<(), ThreadEnd> {
     let mut batch = WriteBatch::new();
     for running in stopped {
         host.sensors.metrics.forget(running.name());

@@ -8,7 +8,7 @@ use hub::taps::WantedKeys;
 use crate::limits::FIELDS_READ_MAX;
 
 /// The numbers of fields. A number never means another field.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct FieldsRead {
     numbers: HashMap<Box<str>, u16>,
     wanted: Arc<WantedKeys>,

@@ -18,9 +18,9 @@ pub(super) struct Readers {
 
 impl Readers {
     /// The readers among the sensors that run.
-    pub(super) fn of(running: &[Running]) -> Self {
+    pub(super) fn of<'r>(running: impl Iterator<Item = &'r Running>) -> Self {
         let mut readers = Self::default();
-        for (at, running) in running.iter().enumerate() {
+        for (at, running) in running.enumerate() {
             running.cursors.keys().for_each(|series| readers.add(*series, at));
             running.sources.iter().for_each(|source| readers.add_selector(&source.selector, at));
         }
@@ -39,7 +39,10 @@ impl Readers {
 
     /// The sensor at a place reads a series from now on.
     pub(super) fn add(&mut self, series: SeriesId, at: usize) {
-        self.by_series.entry(series).or_default().push(at);
+        let places = self.by_series.entry(series).or_default();
+        if !places.contains(&at) {
+            places.push(at);
+        }
     }
 
     /// The places of the sensors with a source that may be for a device of this name, in ascending order.

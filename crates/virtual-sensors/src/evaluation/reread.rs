@@ -8,7 +8,7 @@ use model::{SeriesId, TimeRange, Timestamp, Value};
 use store::{Order, Scan, Store, StoreError};
 
 use super::fields_read::FieldsRead;
-use crate::limits::{REREAD_ROWS_MAX, REREAD_ROWS_PER_DEVICE_MIN};
+use crate::limits::{REREAD_ROWS_FIRST, REREAD_ROWS_MAX, REREAD_ROWS_PER_DEVICE_MIN};
 
 /// A row: its time, and the values of the fields that sensors read, with their numbers.
 #[derive(Debug)]
@@ -26,6 +26,8 @@ struct OfSeries {
     numbers: Vec<Option<u16>>,
     range: TimeRange,
     rows: VecDeque<StoredRow>,
+    /// Rows that were read at once the last time. A turn may end after a few rows, so the first read is small.
+    read_at_once: usize,
     is_read: bool,
 }
 
@@ -53,6 +55,7 @@ impl<'s> Reread<'s> {
                 numbers,
                 range,
                 rows: VecDeque::new(),
+                read_at_once: 0,
                 is_read: false,
             })
         };
@@ -81,11 +84,12 @@ impl<'s> Reread<'s> {
 
     /// Reads some rows of a series, which has none left here.
     fn fetch(&mut self, at: usize) -> Result<(), StoreError> {
-        let OfSeries { series, keys, numbers, range, rows, is_read } = &mut self.series[at];
+        let OfSeries { series, keys, numbers, range, rows, read_at_once, is_read } = &mut self.series[at];
         if *is_read || range.is_empty() {
             return Ok(());
         }
-        let limit = self.rows_at_once;
+        let limit = (*read_at_once * 2).clamp(REREAD_ROWS_FIRST.min(self.rows_at_once), self.rows_at_once);
+        *read_at_once = limit;
         let scan =
             Scan { series: *series, keys: keys.clone(), range: *range, order: Order::Ascending, limit };
         let read = self.store.scan(&scan, &mut |row| {

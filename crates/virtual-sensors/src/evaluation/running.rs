@@ -13,6 +13,7 @@ use sensors::virtual_sensors::{Counters, Sensor};
 use super::cursor::Cursor;
 use super::destination::Destination;
 use super::output::Output;
+use super::pace::Pace;
 use super::record::{InputPoint, SensorRecord};
 use super::sensor_output::fields;
 use crate::files::Candidate;
@@ -45,6 +46,8 @@ pub(super) struct Running {
     pub(super) is_changed: bool,
     /// Whether its devices or elements have changed in a way that no count shows, since callers saw it.
     pub(super) is_unseen: bool,
+    /// How long its turns take.
+    pub(super) pace: Pace,
     /// What the metrics have counted.
     pub(super) counted: SensorCounts,
     /// How many rows it had appended when rows beyond its `history-size` were deleted.
@@ -124,6 +127,7 @@ impl Running {
         info.rows_out_of_order = self.rows_out_of_order;
         info.rows_refused = self.output.refused;
         info.devices_left_out = self.devices_left_out;
+        info.turns_over_budget = self.pace.turns_over_budget;
         info.elements_held = self.sensor.elements_held();
         info.bytes_held = self.sensor.bytes_held();
         info.chart = self.sensor.chart().map(Arc::new);
@@ -147,6 +151,7 @@ impl Running {
             elements: counters.elements,
             rows: counters.rows,
             faults: counters.faults,
+            turns_over_budget: self.pace.turns_over_budget,
             left_out: [
                 self.rows_out_of_order,
                 counters.late,
@@ -203,6 +208,7 @@ pub(super) fn absent(file: &str, state: SensorState) -> SensorInfo {
         rows_out_of_order: 0,
         rows_refused: 0,
         devices_left_out: 0,
+        turns_over_budget: 0,
         elements_held: 0,
         bytes_held: 0,
         chart: None,

@@ -16,18 +16,19 @@ use super::destination::Destination;
 use super::evaluate::InputRow;
 use super::fields_read::FieldsRead;
 use super::output::Output;
+use super::pace::Pace;
 use super::record::SensorRecord;
 use super::reread::{Reread, newest, newest_times};
 use super::running::{Running, Source};
 use crate::files::Candidate;
 use crate::host::Host;
 use crate::info::ExternalSource;
-use crate::limits::DEVICES_PER_SENSOR_MAX;
+use crate::limits::{DEVICES_PER_SENSOR_MAX, TURN_BUDGET};
 use crate::metrics::SensorCounts;
 use crate::shared::{Outputs, SourceSelector};
 
 impl Running {
-    /// Starts a sensor. It gets the rows that are in the store now; the tap must want those that come later.
+    /// Starts a sensor. Its windows are filled; its first turns evaluate what is in the store.
     pub(super) fn start(
         host: &Host,
         fields: &FieldsRead,
@@ -40,6 +41,7 @@ impl Running {
         let plan = Arc::clone(&candidate.plan);
         let same = record.as_ref().filter(|record| record.descriptor == candidate.digest);
         let sensor = Sensor::resume(Arc::clone(&plan), plan.lateness, same.map(|record| &record.checkpoint));
+        let sensor = sensor.ending_with(Arc::clone(&host.sensors.end));
         let last = record.as_ref().and_then(|record| record.last_row);
         let mut running = Self {
             file: file.to_owned(),
@@ -57,6 +59,7 @@ impl Running {
             devices_left_out: 0,
             is_changed: true,
             is_unseen: true,
+            pace: Pace::default(),
             counted: SensorCounts::default(),
             trimmed: None,
         };
@@ -71,7 +74,6 @@ impl Running {
             let evaluated = evaluated.filter(|us| *us > i64::MIN);
             running.newest = evaluated.map(|us| (us.div_euclid(1_000), Instant::now()));
         }
-        running.evaluate_stored(host, fields, None)?;
         Ok(running)
     }
 
@@ -207,31 +209,39 @@ impl Running {
         Ok(())
     }
 
-    /// Evaluates the rows that only the store has: of one series, or of all.
+    /// Evaluates rows that only the store has, of one series or of all, for the time of a turn. Returns whether there are no more.
     pub(super) fn evaluate_stored(
         &mut self,
         host: &Host,
         fields: &FieldsRead,
         only: Option<SeriesId>,
-    ) -> Result<(), ThreadEnd> {
+    ) -> Result<bool, ThreadEnd> {
+        let opened = Instant::now();
         let passed = self.passed();
         let wanted = self.cursors.iter().filter(|(series, _)| only.is_none_or(|only| only == **series));
         let parts: Vec<_> = wanted.map(|(series, cursor)| (*series, cursor.rest(passed))).collect();
         self.output.is_rereading = true;
         let mut read = Reread::new(&*host.store, fields, parts).map_err(ThreadEnd::failed)?;
+        // Many devices cost a look at each before the first row: what a turn evaluates is worth that.
+        let (began, budget) = (Instant::now(), TURN_BUDGET.max(opened.elapsed()));
+        let mut is_done = true;
         while let Some((series, row)) = read.next().map_err(ThreadEnd::failed)? {
-            if host.sensors.tap.is_stopped() {
-                return Err(ThreadEnd::Asked);
-            }
             let values = as_refs(&row.values);
             self.take(host, InputRow { series, ts: row.ts, sequence: 0, values: &values })?;
+            if began.elapsed() >= budget || host.sensors.ends() {
+                is_done = false;
+                break;
+            }
         }
         self.output.flush(host, &mut self.destination)?;
         self.output.is_rereading = false;
+        if !is_done {
+            return Ok(false);
+        }
         let appended = host.store.progress().appended;
         let read = self.cursors.iter_mut().filter(|(series, _)| only.is_none_or(|only| only == **series));
         read.for_each(|(_, cursor)| cursor.read_through(appended));
-        Ok(())
+        Ok(true)
     }
 }
 

@@ -9,6 +9,6 @@ mod input_names;
 pub(crate) use candidate::{Candidate, SensorFile};
 pub(crate) use container::ContainerFiles;
 pub use container::ContainerInfo;
-pub(crate) use directory::Directory;
+pub(crate) use directory::{Changes, Directory};
 pub(crate) use graph::{Node, refusals};
 pub(crate) use input_names::{input_device, input_profile};

@@ -45,6 +45,8 @@ pub struct SensorInfo {
     pub rows_refused: u64,
     /// Devices that it does not read, because it reads too many.
     pub devices_left_out: u64,
+    /// Turns that took more than twice their time, because one evaluation took longer than that.
+    pub turns_over_budget: u64,
     /// Elements that it holds.
     pub elements_held: usize,
     /// Bytes that it holds for them.

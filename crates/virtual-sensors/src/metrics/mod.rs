@@ -35,6 +35,7 @@ pub(crate) struct SensorCounts {
     pub(crate) elements: u64,
     pub(crate) rows: u64,
     pub(crate) faults: u64,
+    pub(crate) turns_over_budget: u64,
     /// In the order of [`LEFT_OUT`].
     pub(crate) left_out: [u64; LEFT_OUT.len()],
 }
@@ -74,6 +75,7 @@ pub(crate) struct VirtualSensorMetrics {
     elements: Family<SensorLabel, Counter>,
     rows: Family<SensorLabel, Counter>,
     faults: Family<SensorLabel, Counter>,
+    turns_over_budget: Family<SensorLabel, Counter>,
     left_out: Family<LeftOutLabel, Counter>,
     sources: SourceMetrics,
     /// Series that were read again from the store because the queue was full.
@@ -119,6 +121,8 @@ impl VirtualSensorMetrics {
         self.elements.get_or_create(&label).inc_by(now.elements.saturating_sub(before.elements));
         self.rows.get_or_create(&label).inc_by(now.rows.saturating_sub(before.rows));
         self.faults.get_or_create(&label).inc_by(now.faults.saturating_sub(before.faults));
+        let over = now.turns_over_budget.saturating_sub(before.turns_over_budget);
+        self.turns_over_budget.get_or_create(&label).inc_by(over);
         for (at, reason) in LEFT_OUT.into_iter().enumerate() {
             let more = now.left_out[at].saturating_sub(before.left_out[at]);
             if more > 0 {
@@ -161,7 +165,7 @@ impl VirtualSensorMetrics {
     /// Forgets a sensor that is gone.
     pub(crate) fn forget(&self, sensor: &str) {
         let label = SensorLabel { sensor: sensor.to_owned() };
-        for family in [&self.elements, &self.rows, &self.faults] {
+        for family in [&self.elements, &self.rows, &self.faults, &self.turns_over_budget] {
             family.remove(&label);
         }
         for reason in LEFT_OUT {
@@ -179,6 +183,11 @@ impl VirtualSensorMetrics {
                 "virtual_sensor_faults",
                 "Elements, executions and rows that could not be computed",
                 &self.faults,
+            ),
+            (
+                "virtual_sensor_turns_over_budget",
+                "Turns of a virtual sensor in which one evaluation took longer than the turn may take",
+                &self.turns_over_budget,
             ),
         ] {
             registry.register(name, help, family.clone());

@@ -30,6 +30,10 @@ pub(crate) struct Sensors {
     pub(crate) connectors: Connectors,
     container: RwLock<Option<Arc<ContainerInfo>>>,
     pub(crate) followers: Followers,
+    /// Bytes that may wait for all sensors beside the tap.
+    pub(crate) inboxes_bytes_max: usize,
+    /// Whether evaluations are to end in their middle: the server stops.
+    pub(crate) end: Arc<AtomicBool>,
 }
 
 /// Sensors by their names in lower case, and then by their files.
@@ -46,8 +50,8 @@ struct Selectors {
 }
 
 impl Sensors {
-    /// Without sensors, with a tap of this many bytes. Their metrics are among all metrics from now on.
-    pub(crate) fn new(tap_bytes_max: usize, all_metrics: &Metrics) -> Self {
+    /// Without sensors, with a tap and inboxes of this many bytes. Their metrics are among all metrics from now on.
+    pub(crate) fn new(tap_bytes_max: usize, inboxes_bytes_max: usize, all_metrics: &Metrics) -> Self {
         let metrics = VirtualSensorMetrics::default();
         all_metrics.add(|registry| metrics.register(registry));
         Self {
@@ -59,7 +63,14 @@ impl Sensors {
             connectors: Connectors::default(),
             container: RwLock::default(),
             followers: Followers::default(),
+            inboxes_bytes_max,
+            end: Arc::default(),
         }
+    }
+
+    /// Whether evaluations are to end.
+    pub(crate) fn ends(&self) -> bool {
+        self.end.load(Ordering::Relaxed)
     }
 
     /// Wants the series of these devices from now on, and of no others.

@@ -4,6 +4,7 @@ use std::error::Error as _;
 use std::path::Path;
 use std::time::Duration;
 
+use clients::outgoing::AllowedTargets;
 use clients::tls::read_certificates;
 use lettre::Message;
 use lettre::transport::smtp::Error;
@@ -16,6 +17,7 @@ use tokio::time::timeout;
 use virtual_sensors::{EmailExport, Encryption};
 
 use super::text::one_line;
+use crate::addresses::addresses;
 use crate::exporters::limits::{EMAIL_ANSWER_TIMEOUT, EMAIL_LOGIN_TIMEOUT, EMAIL_QUIT_TIMEOUT};
 
 /// What a server says to a mail.
@@ -35,8 +37,8 @@ impl Connection {
     ///
     /// # Errors
     /// The fault is not in the mail: the same mail can be sent when the server or the descriptor is corrected.
-    pub(super) async fn open(export: &EmailExport) -> Result<Self, String> {
-        let opened = in_time(EMAIL_LOGIN_TIMEOUT, open(export)).await;
+    pub(super) async fn open(export: &EmailExport, targets: &AllowedTargets) -> Result<Self, String> {
+        let opened = in_time(EMAIL_LOGIN_TIMEOUT, open(export, targets)).await;
         opened.map(Self).map_err(|reason| format!("{}:{}: {reason}", export.server, export.port))
     }
 
@@ -80,7 +82,7 @@ fn refused(error: Error) -> Result<Outcome, String> {
     }
 }
 
-async fn open(export: &EmailExport) -> Result<AsyncSmtpConnection, String> {
+async fn open(export: &EmailExport, targets: &AllowedTargets) -> Result<AsyncSmtpConnection, String> {
     let name = ClientId::default();
     let tls = match export.encryption {
         Encryption::None => None,
@@ -90,8 +92,8 @@ async fn open(export: &EmailExport) -> Result<AsyncSmtpConnection, String> {
         Encryption::Tls => (tls, None),
         Encryption::StartTls | Encryption::None => (None, tls),
     };
-    let server = (export.server.as_str(), export.port);
-    let connected = AsyncSmtpConnection::connect_tokio1(server, None, &name, at_once, None).await;
+    let addresses = addresses(targets, &export.server, export.port).await?;
+    let connected = AsyncSmtpConnection::connect_tokio1(addresses.as_slice(), None, &name, at_once, None).await;
     let mut connection = connected.map_err(doing("the connection"))?;
     if let Some(tls) = later {
         connection.starttls(tls, &name).await.map_err(doing("STARTTLS"))?;

@@ -8,6 +8,7 @@ mod text;
 use std::sync::Arc;
 use std::time::Instant;
 
+use clients::outgoing::AllowedTargets;
 use lettre::Message;
 use tokio::time::sleep;
 use virtual_sensors::{EmailExport, OutputRow, SensorOutput};
@@ -20,20 +21,25 @@ use rate::Rate;
 pub(super) struct EmailExporter {
     output: Arc<SensorOutput>,
     export: EmailExport,
+    targets: Arc<AllowedTargets>,
     rate: Rate,
     refused: u64,
     refusal: Option<String>,
 }
 
 impl EmailExporter {
-    pub(super) fn new(output: Arc<SensorOutput>, export: EmailExport) -> Self {
-        Self { output, export, rate: Rate::default(), refused: 0, refusal: None }
+    pub(super) fn new(
+        output: Arc<SensorOutput>,
+        export: EmailExport,
+        targets: Arc<AllowedTargets>,
+    ) -> Self {
+        Self { output, export, targets, rate: Rate::default(), refused: 0, refusal: None }
     }
 
     async fn send(&mut self, mail: &Message) -> Result<(), String> {
         sleep(self.rate.pause(Instant::now())).await;
         self.rate.sent(Instant::now());
-        let mut connection = Connection::open(&self.export).await?;
+        let mut connection = Connection::open(&self.export, &self.targets).await?;
         let outcome = connection.send(mail).await;
         connection.close().await;
         match outcome? {
@@ -61,7 +67,7 @@ impl Exporter for EmailExporter {
     /// Shows early that the server does not answer, or refuses the login.
     async fn prepare(&mut self) -> Result<(), String> {
         message::check(&self.export)?;
-        Connection::open(&self.export).await?.close().await;
+        Connection::open(&self.export, &self.targets).await?.close().await;
         Ok(())
     }
 

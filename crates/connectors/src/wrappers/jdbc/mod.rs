@@ -27,7 +27,7 @@ pub(super) async fn read(
     pools: &Pools,
     sink: &mut ElementSink,
 ) -> Result<(), Failure> {
-    let database = pools.get(&wrapper.options).map_err(failure)?;
+    let database = pools.get(&wrapper.options);
     let text_bytes_max = sink.hub().limits().text_value_bytes_max;
     let rows = RowReader::open(database, wrapper, text_bytes_max).await.map_err(failure)?;
     let mut reading = Reading::open(wrapper, &rows, sink).await?;

@@ -8,23 +8,30 @@ mod push;
 mod rest_v3;
 mod rows;
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use clients::outgoing::AllowedTargets;
 use tokio::time::{MissedTickBehavior, interval};
 use virtual_sensors::{Remote, RemoteInterface};
 
 use super::failure::Failure;
 use super::http::Client;
 use super::sink::ElementSink;
-use crate::limits::HTTP_ROWS_BYTES_MAX;
+use crate::limits::{HTTP_ELEMENT_BYTES_MAX, HTTP_ROWS_BYTES_MAX};
 use rows::{New, Refused, Rows};
 
 /// Asks, or takes what is pushed, until there is no answer.
-pub(super) async fn read(remote: &Remote, sink: &mut ElementSink) -> Result<(), Failure> {
+pub(super) async fn read(
+    targets: &Arc<AllowedTargets>,
+    remote: &Remote,
+    sink: &mut ElementSink,
+) -> Result<(), Failure> {
     if let Some(contact) = &remote.push_to {
-        return push::read(remote, contact, sink).await;
+        let client = Client::new(targets, remote.cafile.as_deref(), HTTP_ELEMENT_BYTES_MAX).await?;
+        return push::read(&client, remote, contact, sink).await;
     }
-    let client = Client::new(remote.cafile.as_deref(), HTTP_ROWS_BYTES_MAX).await?;
+    let client = Client::new(targets, remote.cafile.as_deref(), HTTP_ROWS_BYTES_MAX).await?;
     let start_ms = remote.start_ms.unwrap_or_else(|| sink.begun().millis());
     let mut new = match sink.newest_time().await? {
         // The microsecond states how many rows of the millisecond are stored.

@@ -161,6 +161,7 @@ fn details(sensor: &SensorInfo) -> JsonValue {
         "rowsRefused": sensor.rows_refused,
         "faults": counters.faults,
         "lastFault": counters.last_fault,
+        "turnsOverBudget": sensor.turns_over_budget,
         "devicesLeftOut": sensor.devices_left_out,
         "elementsHeld": sensor.elements_held,
         "bytesHeld": sensor.bytes_held,

@@ -16,6 +16,7 @@ pub use counters::Counters;
 pub use output::OutputRow;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use class::State;
 use named_row::NamedRow;
@@ -25,6 +26,7 @@ use stream::Stream;
 
 use super::limits::{TICKS_PER_CALL_MAX, TIMED_MAX};
 use super::plan::{Plan, SourceId};
+use super::sql::meter::Meter;
 use super::sql::{Datum, Row};
 
 /// A virtual sensor that runs.
@@ -41,6 +43,8 @@ pub struct Sensor {
     output: Output,
     reorder: Option<Reorder>,
     counters: Counters,
+    /// Counts the work of each execution.
+    meter: Meter,
     /// Whether it continues from a checkpoint.
     is_restored: bool,
 }
@@ -58,7 +62,19 @@ impl Sensor {
         let class = State::new(&plan);
         let reorder = lateness.map(|lateness| Reorder::new(lateness.max(0)));
         let (output, counters) = (Output::default(), Counters::default());
-        Self { plan, streams, class, given: Vec::new(), output, reorder, counters, is_restored: false }
+        let (given, meter) = (Vec::new(), Meter::default());
+        Self { plan, streams, class, given, output, reorder, counters, meter, is_restored: false }
+    }
+
+    /// Its executions end in their middle when this flag is set. Then it must not be used any more.
+    pub fn ending_with(mut self, end: Arc<AtomicBool>) -> Self {
+        self.meter = Meter::ending_with(end);
+        self
+    }
+
+    /// Whether an execution was ended in its middle.
+    pub fn was_cut(&self) -> bool {
+        self.meter.was_cut()
     }
 
     pub fn plan(&self) -> &Arc<Plan> {
@@ -183,13 +199,17 @@ impl Sensor {
     /// Makes the next turn that is due before a time. Returns whether there was one.
     fn turn_once(&mut self, end: i64, out: &mut Vec<OutputRow>) -> bool {
         let Some((at, turn)) = self.next_turn().filter(|(at, _)| *at < end) else { return false };
+        if self.meter.is_cut() {
+            return false;
+        }
         match turn {
             Turn::Window { stream, source } => {
                 self.streams[stream].turn(&self.plan.streams[stream], source);
                 self.execute(stream, source, at, out);
             }
             Turn::Class => {
-                if let Err(reason) = self.class.turn(&mut self.counters, &mut self.given) {
+                self.meter.begin();
+                if let Err(reason) = self.class.turn(&self.meter, &mut self.counters, &mut self.given) {
                     self.counters.fault(reason);
                 }
                 self.publish(at, out);
@@ -218,9 +238,14 @@ impl Sensor {
     fn execute(&mut self, stream: usize, moved: usize, now: i64, out: &mut Vec<OutputRow>) {
         let plan = self.plan.clone();
         let stream_plan = &plan.streams[stream];
-        match self.streams[stream].execute(stream_plan, moved, now, &mut self.counters) {
+        self.meter.begin();
+        match self.streams[stream].execute(stream_plan, moved, now, &self.meter, &mut self.counters) {
             Ok(rows) => {
                 for row in rows {
+                    // What the class does is work of the execution.
+                    if let Err(reason) = self.meter.spend(row.len() as u64) {
+                        return self.counters.fault(format!("stream {}: {reason}", stream_plan.name));
+                    }
                     self.class_row(stream, &row, now, out);
                 }
             }
@@ -242,7 +267,7 @@ impl Sensor {
                 return;
             }
         }
-        let given = self.class.row(&stream.name, named, now, &mut self.counters, &mut self.given);
+        let given = self.class.row(&stream.name, named, now, &self.meter, &mut self.counters, &mut self.given);
         if let Err(reason) = given {
             self.counters.fault(reason);
         }

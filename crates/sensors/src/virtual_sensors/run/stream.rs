@@ -3,6 +3,7 @@
 use super::super::plan::{SourcePlan, StreamPlan};
 use super::super::sql::datum::Row;
 use super::super::sql::grouping::GroupBy;
+use super::super::sql::meter::Meter;
 use super::super::sql::query::Query;
 use super::checkpoint::{NeededElements, StreamPoint};
 use super::counters::Counters;
@@ -111,13 +112,14 @@ impl Stream {
         plan: &StreamPlan,
         moved: usize,
         now: i64,
+        meter: &Meter,
         counters: &mut Counters,
     ) -> Result<Vec<Row>, String> {
         // What the query of the source gives is needed again for that of the stream.
         let view = match self.windows[moved].0 {
             Role::Rows | Role::StreamGroups if self.windows[moved].1.is_empty() => return Ok(Vec::new()),
             Role::Rows | Role::StreamGroups => None,
-            Role::SourceGroups | Role::Query => match self.view(plan, moved, now)? {
+            Role::SourceGroups | Role::Query => match self.view(plan, moved, now, meter)? {
                 rows if rows.is_empty() => return Ok(rows),
                 rows => Some(rows),
             },
@@ -133,7 +135,7 @@ impl Stream {
         counters.executions += 1;
         let rows = match joined(plan) {
             Some((source, by)) => match self.windows[source].1.groups(by) {
-                Some(groups) => plan.query.execute_grouped(by, groups, now)?,
+                Some(groups) => plan.query.execute_grouped(by, groups, now, meter)?,
                 None => Vec::new(),
             },
             None => {
@@ -141,11 +143,11 @@ impl Stream {
                 for source in &plan.query.tables {
                     views.push(match &view {
                         Some(rows) if *source == moved => rows.clone(),
-                        _ => self.view(plan, *source, now)?,
+                        _ => self.view(plan, *source, now, meter)?,
                     });
                 }
                 let views: Vec<&[Row]> = views.iter().map(Vec::as_slice).collect();
-                plan.query.execute(&views, now)?
+                plan.query.execute(&views, now, meter)?
             }
         };
         self.executions_with_rows += u64::from(!rows.is_empty());
@@ -165,15 +167,21 @@ impl Stream {
     }
 
     /// The rows that the query of a source gives.
-    fn view(&mut self, plan: &StreamPlan, source: usize, now: i64) -> Result<Vec<Row>, String> {
+    fn view(
+        &mut self,
+        plan: &StreamPlan,
+        source: usize,
+        now: i64,
+        meter: &Meter,
+    ) -> Result<Vec<Row>, String> {
         let (role, window) = &mut self.windows[source];
         let query: &Query = &plan.sources[source].query;
         match (role, &query.groups) {
             (Role::SourceGroups, Some(by)) => match window.groups(by) {
-                Some(groups) => query.execute_grouped(by, groups, now),
+                Some(groups) => query.execute_grouped(by, groups, now, meter),
                 None => Ok(Vec::new()),
             },
-            (Role::Query, _) => query.execute(&[&window.rows()], now),
+            (Role::Query, _) => query.execute(&[&window.rows()], now, meter),
             _ => Ok(window.rows()),
         }
     }

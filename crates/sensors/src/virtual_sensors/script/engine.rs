@@ -8,6 +8,7 @@ use rhai::packages::{
 };
 use rhai::{Engine, EvalAltResult, ImmutableString, Position};
 
+use super::progress;
 use crate::virtual_sensors::limits::{
     SCRIPT_CALLS_MAX, SCRIPT_DEPTH_MAX, SCRIPT_FUNCTION_DEPTH_MAX, SCRIPT_FUNCTIONS_MAX, SCRIPT_ITEMS_MAX,
     SCRIPT_OPERATIONS_MAX, SCRIPT_TEXT_BYTES_MAX, SCRIPT_VARIABLES_MAX,
@@ -53,6 +54,7 @@ fn engine() -> Engine {
     for word in DISABLED {
         engine.disable_symbol(word);
     }
+    engine.on_progress(progress::look);
     engine
         .set_max_operations(SCRIPT_OPERATIONS_MAX)
         .set_max_call_levels(SCRIPT_CALLS_MAX)

@@ -5,6 +5,7 @@
 
 mod engine;
 mod groovy;
+mod progress;
 mod state;
 mod values;
 
@@ -17,9 +18,10 @@ use rhai::{AST, Dynamic, EvalAltResult, ParseError, ParseErrorType, Position, Sc
 use super::descriptor::Located;
 use super::fault::{Fault, TextPosition};
 use super::limits::{
-    SCRIPT_BYTES_MAX, SCRIPT_OPERATIONS_MAX, SCRIPT_TEXT_BYTES_MAX, SCRIPT_VARIABLES_MAX, TIMED_MAX,
+    SCRIPT_BYTES_MAX, SCRIPT_OPERATION_STEPS, SCRIPT_OPERATIONS_MAX, SCRIPT_TEXT_BYTES_MAX, SCRIPT_VARIABLES_MAX, TIMED_MAX,
 };
 use super::sql::Datum;
+use super::sql::meter::Meter;
 use engine::{STRICT, TOLERANT};
 
 /// The variable with the time of a row.
@@ -134,6 +136,7 @@ impl Script {
         fields: impl Iterator<Item = (&'a str, &'a Datum)>,
         outputs: &[String],
         state: &State,
+        meter: &Meter,
     ) -> Result<Outcome, Stop> {
         let mut scope = Scope::new();
         for name in outputs {
@@ -145,9 +148,11 @@ impl Script {
         }
         scope.set_value(TIMED, timed);
         scope.set_value(STATE, state.dynamic());
-        let value = TOLERANT
-            .eval_ast_with_scope::<Dynamic>(&mut scope, &self.ast)
-            .map_err(|error| self.stop(innermost(*error)))?;
+        let (value, operations) =
+            progress::counted(meter.end(), || TOLERANT.eval_ast_with_scope::<Dynamic>(&mut scope, &self.ast));
+        // An execution that has done too much ends before its next row. A run that ends is complete.
+        drop(meter.spend(operations.saturating_mul(SCRIPT_OPERATION_STEPS)));
+        let value = value.map_err(|error| self.stop(innermost(*error)))?;
         let field = |name: &String| {
             let value = scope.get(name).map_or(Ok(Datum::Null), values::datum);
             value

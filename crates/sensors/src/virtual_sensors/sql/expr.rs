@@ -7,6 +7,7 @@ use super::arithmetic::{Arithmetic, too_large};
 use super::datum::{Datum, Number};
 use super::functions::{Function, concat};
 use super::like::is_like;
+use super::meter::Meter;
 use crate::virtual_sensors::descriptor::DataType;
 
 /// An expression over the rows of some tables.
@@ -69,6 +70,26 @@ pub(crate) struct Scope<'a> {
     pub(crate) aggregates: &'a [Datum],
     /// Milliseconds since 1970.
     pub(crate) now: i64,
+    /// What counts the work.
+    pub(crate) meter: &'a Meter,
+}
+
+impl Scope<'_> {
+    /// A value that an expression reads.
+    fn read(self, datum: &Datum) -> Result<Datum, String> {
+        if let Datum::Text(text) = datum {
+            self.meter.spend_read(text)?;
+        }
+        Ok(datum.clone())
+    }
+
+    /// A value that an expression has made.
+    fn made(self, datum: Result<Datum, String>) -> Result<Datum, String> {
+        if let Ok(Datum::Text(text)) = &datum {
+            self.meter.spend_made(text)?;
+        }
+        datum
+    }
 }
 
 impl Expr {
@@ -106,11 +127,12 @@ impl Expr {
     /// # Errors
     /// Returns what cannot be computed.
     pub(crate) fn value(&self, scope: Scope<'_>) -> Result<Datum, String> {
+        scope.meter.spend(1)?;
         match self {
-            Self::Literal(datum) => Ok(datum.clone()),
-            Self::Column { table, column } => Ok(scope.rows[*table][*column].clone()),
-            Self::Group(at) => Ok(scope.groups[*at].clone()),
-            Self::Aggregate(at) => Ok(scope.aggregates[*at].clone()),
+            Self::Literal(datum) => scope.read(datum),
+            Self::Column { table, column } => scope.read(&scope.rows[*table][*column]),
+            Self::Group(at) => scope.read(&scope.groups[*at]),
+            Self::Aggregate(at) => scope.read(&scope.aggregates[*at]),
             Self::Now { divisor } => Ok(Datum::Int(scope.now.div_euclid(*divisor))),
             Self::Not(operand) => Ok(logical(operand.truth(scope)?.map(|truth| !truth))),
             Self::Negative(operand) => match operand.value(scope)?.number()? {
@@ -144,11 +166,12 @@ impl Expr {
             Self::Arithmetic(left, operator, right) => {
                 operator.value(&left.value(scope)?, &right.value(scope)?)
             }
-            Self::Concat(left, right) => concat(&[left.value(scope)?, right.value(scope)?]),
+            Self::Concat(left, right) => scope.made(concat(&[left.value(scope)?, right.value(scope)?])),
             Self::In(operand, list) => is_in(&operand.value(scope)?, list, scope),
             Self::Like { text, pattern, any_case } => {
                 let (text, pattern) = (text.value(scope)?.text(), pattern.value(scope)?.text());
-                Ok(logical(text.zip(pattern).map(|(text, pattern)| is_like(&text, &pattern, *any_case))))
+                let Some((text, pattern)) = text.zip(pattern) else { return Ok(Datum::Null) };
+                is_like(&text, &pattern, *any_case, scope.meter).map(Datum::Bool)
             }
             Self::Case { branches, otherwise } => {
                 for (condition, result) in branches {
@@ -158,11 +181,11 @@ impl Expr {
                 }
                 otherwise.as_ref().map_or(Ok(Datum::Null), |otherwise| otherwise.value(scope))
             }
-            Self::Cast(operand, data_type) => cast(&operand.value(scope)?, data_type),
+            Self::Cast(operand, data_type) => scope.made(cast(&operand.value(scope)?, data_type)),
             Self::Call(function, arguments) => {
                 let values: Vec<_> =
                     arguments.iter().map(|argument| argument.value(scope)).collect::<Result<_, _>>()?;
-                function.value(&values)
+                scope.made(function.value(&values))
             }
         }
     }

@@ -1,7 +1,16 @@
 //! `LIKE`.
 
+use super::meter::Meter;
+
+/// Characters that are compared until the meter is told, and what they cost.
+const COMPARED_AT_ONCE: usize = 1_024;
+const COMPARED_STEPS: u64 = 128;
+
 /// Whether a text is like a pattern: `%` is any text, `_` one character, `\` takes the meaning of the next one away.
-pub(super) fn is_like(text: &str, pattern: &str, any_case: bool) -> bool {
+///
+/// # Errors
+/// The comparison takes too many steps.
+pub(super) fn is_like(text: &str, pattern: &str, any_case: bool, meter: &Meter) -> Result<bool, String> {
     let fold = |text: &str| -> Vec<char> {
         if any_case { text.chars().flat_map(char::to_lowercase).collect() } else { text.chars().collect() }
     };
@@ -9,7 +18,12 @@ pub(super) fn is_like(text: &str, pattern: &str, any_case: bool) -> bool {
     let (mut at, mut piece) = (0, 0);
     // Where to continue if the text does not fit: the last `%`, which then takes one character more.
     let mut back: Option<(usize, usize)> = None;
+    let mut compared = 0_usize;
     loop {
+        compared += 1;
+        if compared.is_multiple_of(COMPARED_AT_ONCE) {
+            meter.spend(COMPARED_STEPS)?;
+        }
         match pattern.get(piece) {
             Some(Piece::Any) => {
                 back = Some((at, piece));
@@ -24,10 +38,10 @@ pub(super) fn is_like(text: &str, pattern: &str, any_case: bool) -> bool {
                 (at, piece) = (at + 1, piece + 1);
                 continue;
             }
-            None if at == text.len() => return true,
+            None if at == text.len() => return Ok(true),
             _ => {}
         }
-        let Some((start, any)) = back.filter(|(start, _)| *start < text.len()) else { return false };
+        let Some((start, any)) = back.filter(|(start, _)| *start < text.len()) else { return Ok(false) };
         back = Some((start + 1, any));
         (at, piece) = (start + 1, any + 1);
     }

@@ -12,6 +12,7 @@ pub(crate) mod foreign;
 mod functions;
 pub(crate) mod grouping;
 mod like;
+pub(crate) mod meter;
 pub(crate) mod query;
 pub(crate) mod statement;
 

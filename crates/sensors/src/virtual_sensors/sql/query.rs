@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use super::datum::{Datum, Key, Row};
 use super::expr::{Expr, Scope};
 use super::grouping::{GroupBy, Grouping};
+use super::meter::Meter;
 use crate::virtual_sensors::limits::JOIN_COMBINATIONS_MAX;
 
 /// A compiled query over the rows of some tables.
@@ -56,8 +57,8 @@ impl Query {
     }
 
     /// The row of a row-wise query; `None` if the filter leaves it out.
-    pub(crate) fn map(&self, row: &[Datum]) -> Result<Option<Row>, String> {
-        let scope = Scope { rows: &[row], groups: &[], aggregates: &[], now: 0 };
+    pub(crate) fn map(&self, row: &[Datum], meter: &Meter) -> Result<Option<Row>, String> {
+        let scope = Scope { rows: &[row], groups: &[], aggregates: &[], now: 0, meter };
         if let Some(filter) = &self.filter
             && filter.truth(scope)? != Some(true)
         {
@@ -67,28 +68,30 @@ impl Query {
     }
 
     /// The result for all rows of the tables of `FROM`.
-    pub(crate) fn execute(&self, tables: &[&[Row]], now: i64) -> Result<Vec<Row>, String> {
+    pub(crate) fn execute(&self, tables: &[&[Row]], now: i64, meter: &Meter) -> Result<Vec<Row>, String> {
         let Some(by) = &self.groups else {
             let mut rows = Vec::new();
             self.combine(tables, &mut |combination| {
-                let scope = Scope { rows: combination, groups: &[], aggregates: &[], now };
+                let scope = Scope { rows: combination, groups: &[], aggregates: &[], now, meter };
+                meter.spend(1)?;
                 if self.filter.as_ref().map_or(Ok(Some(true)), |filter| filter.truth(scope))? == Some(true) {
                     rows.push(self.line(scope)?);
                 }
                 Ok(())
             })?;
-            return Ok(self.finish(rows));
+            return self.finish(rows, meter);
         };
         let mut grouping = Grouping::new();
         let mut number = 0;
         self.combine(tables, &mut |combination| {
-            let scope = Scope { rows: combination, groups: &[], aggregates: &[], now };
+            let scope = Scope { rows: combination, groups: &[], aggregates: &[], now, meter };
+            meter.spend(1)?;
             // Tables begin with their newest rows.
             number -= 1;
             grouping.add(by, scope, (0, number));
             Ok(())
         })?;
-        self.execute_grouped(by, &grouping, now)
+        self.execute_grouped(by, &grouping, now, meter)
     }
 
     /// The result for rows that have joined groups already.
@@ -97,15 +100,16 @@ impl Query {
         by: &GroupBy,
         grouping: &Grouping,
         now: i64,
+        meter: &Meter,
     ) -> Result<Vec<Row>, String> {
         let mut rows = Vec::new();
         for (groups, aggregates) in grouping.results(by)? {
-            let scope = Scope { rows: &[], groups: &groups, aggregates: &aggregates, now };
+            let scope = Scope { rows: &[], groups: &groups, aggregates: &aggregates, now, meter };
             if self.having.as_ref().map_or(Ok(Some(true)), |having| having.truth(scope))? == Some(true) {
                 rows.push(self.line(scope)?);
             }
         }
-        Ok(self.finish(rows))
+        self.finish(rows, meter)
     }
 
     fn line(&self, scope: Scope<'_>) -> Result<Line, String> {
@@ -141,7 +145,11 @@ impl Query {
     }
 
     /// `DISTINCT`, `ORDER BY`, `OFFSET` and `LIMIT`.
-    fn finish(&self, mut lines: Vec<Line>) -> Vec<Row> {
+    fn finish(&self, mut lines: Vec<Line>, meter: &Meter) -> Result<Vec<Row>, String> {
+        if self.distinct || !self.order.is_empty() {
+            // Each line is compared with some others.
+            meter.spend(lines.len() as u64 * u64::from(usize::BITS - lines.len().leading_zeros()))?;
+        }
         if self.distinct {
             let mut seen = BTreeSet::new();
             lines.retain(|line| seen.insert(line.row.iter().cloned().map(Key).collect::<Vec<_>>()));
@@ -150,7 +158,7 @@ impl Query {
             lines.sort_by(|left, right| self.compare(&left.keys, &right.keys));
         }
         let rows = lines.into_iter().map(|line| line.row).skip(self.offset);
-        rows.take(self.limit.unwrap_or(usize::MAX)).collect()
+        Ok(rows.take(self.limit.unwrap_or(usize::MAX)).collect())
     }
 
     fn compare(&self, left: &[Datum], right: &[Datum]) -> Ordering {

@@ -16,15 +16,19 @@ use virtual_sensors::{PushedElement, Remote};
 
 use self::duplicates::NewestElements;
 use super::multidata::basic;
-use crate::limits::{HTTP_ELEMENT_BYTES_MAX, PUSH_RENEW_INTERVAL};
+use crate::limits::PUSH_RENEW_INTERVAL;
 use crate::time::iso;
 use crate::wrappers::failure::Failure;
 use crate::wrappers::http::{Client, Request};
 use crate::wrappers::sink::ElementSink;
 
 /// Registers, and takes elements until the other server does not answer.
-pub(super) async fn read(remote: &Remote, contact: &str, sink: &mut ElementSink) -> Result<(), Failure> {
-    let client = Client::new(remote.cafile.as_deref(), HTTP_ELEMENT_BYTES_MAX).await?;
+pub(super) async fn read(
+    client: &Client,
+    remote: &Remote,
+    contact: &str,
+    sink: &mut ElementSink,
+) -> Result<(), Failure> {
     let start_ms = remote.start_ms.unwrap_or_else(|| sink.begun().millis());
     // All elements of the newest stored millisecond come again.
     let after_ms = sink.newest_time().await?.map_or(start_ms, |newest| newest.millis().saturating_sub(1));

@@ -7,6 +7,7 @@
 use std::io::{self, ErrorKind};
 use std::net::IpAddr;
 
+use clients::outgoing::AllowedTargets;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -47,7 +48,7 @@ impl Delivery {
     ///
     /// # Errors
     /// There is no answer of HTTP, or it says that the client is busy.
-    pub(super) async fn send(&mut self, element: &[u8], targets: &[String]) -> io::Result<Sent> {
+    pub(super) async fn send(&mut self, element: &[u8], targets: &AllowedTargets) -> io::Result<Sent> {
         let request = self.request(element);
         let exchange = async {
             let mut stream = match self.connection.take().filter(is_open) {
@@ -152,7 +153,9 @@ mod tests {
     #[tokio::test]
     async fn the_status_decides_and_a_connection_is_used_again() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let mut delivery = delivery(listener.local_addr().unwrap().port());
+        let port = listener.local_addr().unwrap().port();
+        let (mut delivery, own) = (delivery(port), format!("127.0.0.1:{port}"));
+        let targets = AllowedTargets::parse([own.as_str()]).unwrap();
         let server = tokio::spawn(async move {
             let (mut stream, _) = listener.accept().await.unwrap();
             for status in ["200 OK", "503 Service Unavailable", "300 Multiple Choices"] {
@@ -162,11 +165,11 @@ mod tests {
                 stream.write_all(answer.as_bytes()).await.unwrap();
             }
         });
-        assert_eq!(delivery.send(b"<a/>", &[]).await.unwrap(), Sent::Taken);
-        assert_eq!(delivery.send(b"<b/>", &[]).await.unwrap_err().kind(), ErrorKind::WouldBlock);
-        assert_eq!(delivery.send(b"<b/>", &[]).await.unwrap(), Sent::Ended(300));
+        assert_eq!(delivery.send(b"<a/>", &targets).await.unwrap(), Sent::Taken);
+        assert_eq!(delivery.send(b"<b/>", &targets).await.unwrap_err().kind(), ErrorKind::WouldBlock);
+        assert_eq!(delivery.send(b"<b/>", &targets).await.unwrap(), Sent::Ended(300));
         server.await.unwrap();
         // The listener is gone.
-        assert!(delivery.send(b"<c/>", &[]).await.is_err());
+        assert!(delivery.send(b"<c/>", &targets).await.is_err());
     }
 }

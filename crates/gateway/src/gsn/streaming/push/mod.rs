@@ -85,6 +85,8 @@ async fn register(
         )
     };
     let contact = ContactPoint::parse(login.params.text("local-contact-point").ok_or_else(missing)?)?;
+    // A stranger learns nothing, and causes no look-up of a name.
+    login.caller(&state).await?;
     contact.address(peer, &state.options.gsn_push_targets).await.map_err(Refusal::argument)?;
     let following = RowPages::open(Arc::clone(&state), query, after, login).await?;
     let Some(subscription) = pushes.register(&id, &contact, peer)? else {

@@ -15,6 +15,7 @@ use std::collections::VecDeque;
 
 use super::super::plan::{Class, Plan};
 use super::super::sql::Datum;
+use super::super::sql::meter::Meter;
 use super::checkpoint::{ClassPoint, NamedPoint};
 use super::counters::Counters;
 use super::named_row::NamedRow;
@@ -112,6 +113,7 @@ impl State {
         stream: &str,
         row: NamedRow,
         now: i64,
+        meter: &Meter,
         counters: &mut Counters,
         given: &mut Vec<NamedRow>,
     ) -> Result<(), String> {
@@ -140,7 +142,7 @@ impl State {
             Self::MovingAverage(average) => given.extend(average.row(&row)?),
             Self::DataClean(clean) => clean.row(&row, given)?,
             Self::Nmea => given.extend(nmea::row(&row, counters)?),
-            Self::Scriptlet(scriptlet) => given.extend(scriptlet.row(&row, now, counters)?),
+            Self::Scriptlet(scriptlet) => given.extend(scriptlet.row(&row, now, meter, counters)?),
             Self::Chart(points) => given.extend(points.row(stream, row)),
         }
         Ok(())
@@ -156,7 +158,12 @@ impl State {
     }
 
     /// The clock of the class makes a turn.
-    pub(super) fn turn(&mut self, counters: &mut Counters, given: &mut Vec<NamedRow>) -> Result<(), String> {
+    pub(super) fn turn(
+        &mut self,
+        meter: &Meter,
+        counters: &mut Counters,
+        given: &mut Vec<NamedRow>,
+    ) -> Result<(), String> {
         match self {
             Self::Scheduled { clock, newest } => {
                 if let (Some(at), Some(newest)) = (clock.turn(), newest) {
@@ -167,7 +174,7 @@ impl State {
                 clock.turn();
                 given.extend(rows.drain(..));
             }
-            Self::Scriptlet(scriptlet) => given.extend(scriptlet.turn(counters)?),
+            Self::Scriptlet(scriptlet) => given.extend(scriptlet.turn(meter, counters)?),
             _ => {}
         }
         Ok(())

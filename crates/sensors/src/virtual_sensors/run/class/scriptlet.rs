@@ -8,6 +8,7 @@ use super::pause::Pause;
 use crate::virtual_sensors::plan::{Plan, ScriptletPlan};
 use crate::virtual_sensors::script::{Outcome, Script, State, StatePoint, TIMED};
 use crate::virtual_sensors::sql::Datum;
+use crate::virtual_sensors::sql::meter::Meter;
 
 /// The value of a field that a row lacks.
 static NULL: Datum = Datum::Null;
@@ -54,22 +55,27 @@ impl Scriptlet {
         &mut self,
         row: &NamedRow,
         now: i64,
+        meter: &Meter,
         counters: &mut Counters,
     ) -> Result<Option<NamedRow>, String> {
         if let Some(clock) = &mut self.clock {
             clock.begin(now);
         }
         let Some(script) = self.scripts.for_rows.clone() else { return Ok(None) };
-        let outcome = self.run(&script, row.timed, &row.fields, counters)?;
+        let outcome = self.run(&script, row.timed, &row.fields, meter, counters)?;
         let gives = |outcome: &Outcome| self.scripts.gives_rows && outcome.answer != Some(false);
         Ok(outcome.filter(gives).map(named))
     }
 
     /// The clock makes a turn. The script of the clock gives a row only if its value is `true`.
-    pub(super) fn turn(&mut self, counters: &mut Counters) -> Result<Option<NamedRow>, String> {
+    pub(super) fn turn(
+        &mut self,
+        meter: &Meter,
+        counters: &mut Counters,
+    ) -> Result<Option<NamedRow>, String> {
         let at = self.clock.as_mut().and_then(Clock::turn);
         let (Some(at), Some((_, script))) = (at, self.scripts.periodic.clone()) else { return Ok(None) };
-        let outcome = self.run(&script, at, &[], counters)?;
+        let outcome = self.run(&script, at, &[], meter, counters)?;
         Ok(outcome.filter(|outcome| outcome.answer == Some(true)).map(named))
     }
 
@@ -87,6 +93,7 @@ impl Scriptlet {
         script: &Script,
         timed: i64,
         fields: &[(String, Datum)],
+        meter: &Meter,
         counters: &mut Counters,
     ) -> Result<Option<Outcome>, String> {
         if self.pause.leaves_out() {
@@ -95,7 +102,7 @@ impl Scriptlet {
         }
         let absent = self.inputs.iter().map(|name| (name.as_str(), &NULL));
         let present = fields.iter().map(|(name, datum)| (name.as_str(), datum));
-        match script.run(timed, absent.chain(present), &self.outputs, &self.state) {
+        match script.run(timed, absent.chain(present), &self.outputs, &self.state, meter) {
             Ok(mut outcome) => {
                 self.state = std::mem::take(&mut outcome.state);
                 self.pause = Pause::default();

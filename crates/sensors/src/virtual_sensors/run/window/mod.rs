@@ -12,6 +12,7 @@ use super::super::sql::aggregates::Order;
 use super::super::sql::datum::{Row, row_bytes};
 use super::super::sql::expr::Scope;
 use super::super::sql::grouping::{GroupBy, Grouping};
+use super::super::sql::meter::Meter;
 use crate::virtual_sensors::limits::{WINDOW_BYTES_MAX, WINDOW_ELEMENTS_MAX};
 
 /// An element in the window.
@@ -53,6 +54,8 @@ pub(super) struct Window {
     newest: i64,
     bytes: usize,
     grouping: Option<Grouping>,
+    /// Counts the work of one row.
+    meter: Meter,
     /// Elements that left early.
     overflowed: u64,
 }
@@ -81,6 +84,7 @@ impl Window {
             newest: i64::MIN,
             bytes: 0,
             grouping: grouped.then(Grouping::new),
+            meter: Meter::default(),
             overflowed: 0,
         }
     }
@@ -163,7 +167,7 @@ impl Window {
         if grouping.needs_rows() {
             grouping.clear();
             for entry in &self.entries {
-                join(grouping, by, entry);
+                join(grouping, by, entry, &self.meter);
             }
         }
         Some(grouping)
@@ -205,7 +209,8 @@ impl Window {
         if self.sampling.is_some_and(|below| timed.rem_euclid(100) as f64 >= below) {
             return Ok(None);
         }
-        if self.maps { plan.query.map(row) } else { Ok(Some(row.clone())) }
+        self.meter.begin();
+        if self.maps { plan.query.map(row, &self.meter) } else { Ok(Some(row.clone())) }
     }
 
     /// Windows over counts have the order in which elements come, unless time moves them; the others that of their times.
@@ -246,7 +251,7 @@ impl Window {
         if entry.row.is_some() {
             self.visible += 1;
             if let (Some(grouping), Some(by)) = (&mut self.grouping, by) {
-                join(grouping, by, &entry);
+                join(grouping, by, &entry, &self.meter);
             }
         }
         // A late element enters before newer ones; most enter last.
@@ -260,7 +265,8 @@ impl Window {
         let Some(row) = &entry.row else { return };
         self.visible -= 1;
         if let (Some(grouping), Some(by)) = (&mut self.grouping, by) {
-            grouping.remove(by, scope(&[row]), entry.order);
+            self.meter.begin();
+            grouping.remove(by, scope(&[row], &self.meter), entry.order);
         }
     }
 
@@ -312,13 +318,15 @@ impl Window {
     }
 }
 
-fn join(grouping: &mut Grouping, by: &GroupBy, entry: &Entry) {
+fn join(grouping: &mut Grouping, by: &GroupBy, entry: &Entry, meter: &Meter) {
     if let Some(row) = &entry.row {
-        grouping.add(by, scope(&[row]), entry.order);
+        // A row that joins takes as many steps as when it leaves.
+        meter.begin();
+        grouping.add(by, scope(&[row], meter), entry.order);
     }
 }
 
 /// Groups that rows join when they come do not read the clock.
-fn scope<'a>(rows: &'a [&'a [super::super::sql::Datum]]) -> Scope<'a> {
-    Scope { rows, groups: &[], aggregates: &[], now: 0 }
+fn scope<'a>(rows: &'a [&'a [super::super::sql::Datum]], meter: &'a Meter) -> Scope<'a> {
+    Scope { rows, groups: &[], aggregates: &[], now: 0, meter }
 }

@@ -16,7 +16,7 @@ pub struct NetworkError;
 
 /// All addresses that begin with the same bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Network {
+pub struct Network {
     address: IpAddr,
     prefix_bits: u32,
 }
@@ -55,7 +55,8 @@ impl Network {
         }
     }
 
-    fn contains(self, address: IpAddr) -> bool {
+    /// Whether an address is in the network. An IPv4 address in the form of IPv6 is not in one of IPv4: make it canonical.
+    pub fn contains(self, address: IpAddr) -> bool {
         match (self.address, address) {
             (IpAddr::V4(network), IpAddr::V4(address)) => {
                 (network.to_bits() ^ address.to_bits()).checked_shr(32 - self.prefix_bits).unwrap_or(0) == 0
