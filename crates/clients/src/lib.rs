@@ -9,6 +9,7 @@
 mod cancel;
 pub mod http;
 pub mod limits;
+pub mod networks;
 pub mod outgoing;
 pub mod passwords;
 pub mod redis;

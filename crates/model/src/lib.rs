@@ -14,7 +14,6 @@ pub mod durability;
 pub mod interval;
 pub mod limits;
 pub mod name;
-pub mod networks;
 pub mod panics;
 pub mod resource_errors;
 pub mod series;

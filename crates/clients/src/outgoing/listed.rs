@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::str::FromStr;
 
-use model::networks::Network;
+use crate::networks::Network;
 
 use crate::limits::HOST_BYTES_MAX;
 

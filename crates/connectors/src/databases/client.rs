@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clients::outgoing::AllowedTargets;
 use tokio::time::timeout;
-use virtual_sensors::{DatabaseAddress, DatabaseKind, DatabaseOptions, OutputRow};
+use virtual_sensors::{DatabaseAddress, DatabaseOptions, OutputRow};
 
 use super::connection::{Client, Connection};
 use super::error::DatabaseError;

@@ -9,7 +9,7 @@ use std::pin::Pin;
 
 pub use limits::DoorLimits;
 pub(crate) use limits::{DoorLimit, LimitExceeded};
-pub use model::networks::{NetworkError, Networks};
+pub use clients::networks::{NetworkError, Networks};
 
 /// A running door. The binary keeps a list of them.
 pub trait Door: Debug + Send {

@@ -229,7 +229,7 @@ impl Engine {
         self.published = Some(Instant::now());
         let mut changed = Vec::new();
         for (at, slot) in self.slots.iter_mut().enumerate() {
-            if slot.home_mut().is_some_and(|running| running.count(host) || is_first) {
+            if slot.home_mut().is_some_and(|running| running.count(host, is_first)) {
                 changed.push(at);
             }
         }
@@ -247,7 +247,7 @@ impl Engine {
     pub(super) fn publish_one(&mut self, host: &Host, at: usize) {
         let Self { slots, shared, .. } = self;
         let Some(running) = slots[at].home_mut() else { return };
-        if running.count(host) {
+        if running.count(host, false) {
             shared.change(|infos| refresh(infos, running));
         }
     }
@@ -288,13 +288,16 @@ impl Engine {
 }
 
 impl Running {
-    /// Counts in the metrics what it has done. Returns whether that is new.
-    fn count(&mut self, host: &Host) -> bool {
+    /// Counts in the metrics what it has done, if that is new or `always`. Returns whether it has.
+    fn count(&mut self, host: &Host, always: bool) -> bool {
         let counts = self.counts();
-        let is_new = std::mem::take(&mut self.is_unseen) || counts != self.counted;
+        let is_unseen = std::mem::take(&mut self.is_unseen);
+        if !always && !is_unseen && counts == self.counted {
+            return false;
+        }
         host.sensors.metrics.count(self.name(), &self.counted, &counts);
         self.counted = counts;
-        is_new
+        true
     }
 }
 

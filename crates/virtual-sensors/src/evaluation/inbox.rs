@@ -45,7 +45,9 @@ impl Inbox {
 
     /// The inbox of a sensor that begins: it reads all its series from the store.
     pub(super) fn of_start(total: &Arc<AtomicUsize>) -> Self {
-        Self { reads_all: true, ..Self::new(total) }
+        let mut inbox = Self::new(total);
+        inbox.reads_all = true;
+        inbox
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -102,11 +104,11 @@ impl Inbox {
     /// What a turn has left comes before what came meanwhile.
     pub(super) fn put_back(&mut self, mut rest: Self) {
         let newer = std::mem::take(&mut self.rows);
-        self.remove_bytes(std::mem::take(&mut self.bytes));
-        self.bytes = 0;
+        self.remove_bytes(self.bytes);
         self.unread.append(&mut rest.unread);
         self.reads_all |= rest.reads_all;
         let older = std::mem::take(&mut rest.rows);
+        rest.remove_bytes(rest.bytes);
         for row in older.into_iter().chain(newer) {
             self.push(row);
         }

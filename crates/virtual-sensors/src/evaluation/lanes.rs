@@ -105,6 +105,11 @@ impl<T: Send + 'static, D: Send + 'static> Lanes<T, D> {
                 }
                 // A thread is about to take the next turn, or all of them have turns that take too long.
                 self.queue.ended.wait_for(&mut state, TURN_OVERDUE);
+                let missing = state.light_now.is_none() && state.busy() >= self.threads.len();
+                drop(state);
+                if missing {
+                    self.add_thread();
+                }
                 continue;
             };
             let left = TURN_OVERDUE.saturating_sub(began.elapsed());
@@ -156,11 +161,8 @@ impl<T: Send + 'static, D: Send + 'static> Lanes<T, D> {
         let name = format!("sensors-{}", self.threads.len());
         match std::thread::Builder::new().name(name).spawn(run) {
             Ok(thread) => self.threads.push(thread),
-            // The turns wait for the threads that there are.
-            Err(error) if !self.threads.is_empty() => {
-                tracing::warn!(%error, "no further thread for virtual sensors");
-            }
-            Err(error) => panic!("BUG: no thread for virtual sensors: {error}"),
+            // The turns wait for the threads that there are; the next turn tries again.
+            Err(error) => tracing::warn!(%error, "the machine has no further thread for virtual sensors"),
         }
     }
 }

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hub::ThreadEnd;
-use model::{SeriesId, ValueRef};
+use model::SeriesId;
 
 use super::evaluate::InputRow;
 use super::fields_read::FieldsRead;
-use super::inbox::Inbox;
+use super::inbox::{Inbox, WaitingRow};
 use super::running::Running;
 use crate::host::Host;
 use crate::limits::TURN_BUDGET;
@@ -79,14 +79,9 @@ impl Running {
                 return Ok(());
             }
         }
-        let mut values: Vec<(u16, ValueRef<'_>)> = Vec::new();
-        while let Some(row) = inbox.pop() {
-            values.clear();
-            values.extend(row.values.iter().map(|(number, value)| (*number, value.as_ref())));
-            let input =
-                InputRow { series: row.series, ts: row.ts, sequence: row.sequence, values: &values };
-            self.take(host, input)?;
-            values = Vec::new();
+        while let Some(WaitingRow { series, ts, sequence, values }) = inbox.pop() {
+            let values: Vec<_> = values.iter().map(|(number, value)| (*number, value.as_ref())).collect();
+            self.take(host, InputRow { series, ts, sequence, values: &values })?;
             if began.elapsed() >= TURN_BUDGET || host.sensors.ends() {
                 return Ok(());
             }
