@@ -1,23 +1,30 @@
-"""Little memory: long rows at a rate that the disk does not keep up with, and readers beside them."""
+"""Little memory: long rows at a rate that the disk does not keep up with, readers beside them, and all doors at once."""
 
 import contextlib
 import csv
 import io
 import json
+import os
 import random
 import re
+import socket
 import threading
+import time
 from pathlib import Path
 
+import pytest
 import requests
-from harness import packets
+from harness import packets, wait
 from harness.packets import PUBACK, Wire
+from memory_load import Load, status_bytes
 
 MIB = 1024 * 1024
 MEMORY = 256 * MIB
 QUERY_THREADS = 2
-# Address space that the stacks of query threads have, used or not. It counts for RLIMIT_DATA, and the server subtracts it.
-STACKS = (2 * QUERY_THREADS + 2) * 64 * MIB
+# Address space that the stacks of threads have, used or not. It counts for RLIMIT_DATA, and the server subtracts it:
+# QUERY_STACK_BYTES (crates/model/src/limits.rs) and OTHER_STACK_BYTES (crates/tacho/src/limits.rs).
+STACKS = 2 * QUERY_THREADS * 64 * MIB + 160 * MIB
+POSTGRES = {"TACHO_POSTGRES_LISTEN": "127.0.0.1:0"}
 DEVICES, ROWS, ROW_BYTES, UNACKED = 6, 1_500, 20_000, 16
 BEGIN_MS = 1_700_000_000_000
 CUT_OFF = "cut off"
@@ -73,17 +80,11 @@ def read_until(server, done, answers, faults):
         faults.append(fault)
 
 
-def resident(server) -> int:
-    """Bytes of memory that are the process's own and not a file's."""
-    status = Path(f"/proc/{server.process.pid}/status").read_text()
-    return int(re.search(r"RssAnon:\s+(\d+) kB", status)[1]) * 1024
-
-
 def watch_memory(server, done, seen):
     """Samples the memory of the process until the process ends."""
     while not done.wait(0.02):
         with contextlib.suppress(OSError, TypeError):
-            seen.append(resident(server))
+            seen.append(status_bytes(server, "RssAnon"))
 
 
 def counted(server) -> list:
@@ -97,9 +98,11 @@ def counted(server) -> list:
 
 def test_long_rows_and_readers_in_little_memory(own_server):
     """Messages wait for memory: the server lives, acknowledges all, and has all rows before and after a restart."""
-    server = own_server(env={"TACHO_QUERY_THREADS": str(QUERY_THREADS)}, data_bytes_max=MEMORY + STACKS)
+    server = own_server(env={"TACHO_QUERY_THREADS": str(QUERY_THREADS)}, limits={"data": MEMORY + STACKS})
     told = next(line for line in server.lines if "derived from it" in line)
-    assert f"memory: {MEMORY} bytes, from RLIMIT_DATA" in told and "store.memtable_bytes_max" in told
+    found = re.search(r"memory: (\d+) bytes, from RLIMIT_DATA", told)
+    # The process had some memory before it read its limit.
+    assert found and MEMORY - 16 * MIB < int(found[1]) < MEMORY and "store.memtable_bytes_max" in told, told
 
     devices = [server.device() for _ in range(DEVICES)]
     done, faults, answers, seen = threading.Event(), [], [], []
@@ -129,4 +132,98 @@ def test_long_rows_and_readers_in_little_memory(own_server):
     server.stop()
     server.start()
     assert counted(server) == expected
+    server.stop()
+
+
+@pytest.fixture
+def control_group():
+    """A control group with little memory, of either version."""
+    root, limit, swap = Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes", "memory.memsw.limit_in_bytes"
+    if not root.is_dir():
+        root, limit, swap = Path("/sys/fs/cgroup"), "memory.max", "memory.swap.max"
+    group = root / f"tacho-attack-{os.getpid()}"
+    try:
+        group.mkdir()
+        (group / limit).write_text(str(MEMORY))
+    except OSError as error:
+        pytest.skip(f"control groups of memory need root and the controller: {error}")
+    with contextlib.suppress(OSError):
+        (group / swap).write_text(str(MEMORY if "memsw" in swap else 0))
+    yield group
+    # It is empty a moment after its process has ended.
+    wait.until(lambda: not (group / "cgroup.procs").read_text(), "the end of the processes of the control group")
+    group.rmdir()
+
+
+def check_progress(load: Load):
+    """The server lives, and every kind of client has achieved something."""
+    server = load.server
+    print(f"done {load.done}, busy {load.busy}, peaks in MiB { {name: peak // MIB for name, peak in load.peaks.items()} }")
+    assert server.alive(), f"exit code {server.process.poll()}\n{server.log()[-4000:]}"
+    assert not load.faults, f"{load.faults}\n{server.log()[-4000:]}"
+    idle = [kind for kind, done in load.done.items() if not done]
+    assert not idle, f"no progress: {idle}; refused: {load.busy}"
+
+
+def check_acknowledged(load: Load):
+    """All rows that were acknowledged are there."""
+    rows = {device: rows for device, rows, _, _ in counted(load.server)}
+    lost = {name: (rows.get(name), sent) for name, sent in load.acknowledged.items() if rows.get(name, 0) < sent}
+    assert not lost, f"rows that are there, and acknowledged ones: {lost}"
+
+
+def test_all_doors_at_once_in_a_small_control_group(own_server, control_group):
+    """The kernel would kill the process at 256 MiB. All clients make progress, and no acknowledged row is lost."""
+    server = own_server(env=POSTGRES, group=control_group)
+    with Load(server) as load:
+        load.run(20)
+        check_progress(load)
+    check_acknowledged(load)
+    server.stop()
+
+
+@pytest.mark.parametrize("limit, mib", [("data", 512), ("data", 1024), ("as", 1024), ("as", 1536)])
+def test_a_resource_limit_is_kept_or_refused_at_the_start(own_server, limit, mib):
+    """An allocation above a resource limit would end the process. A limit that is too low is refused with what is needed."""
+    try:
+        server = own_server(env=POSTGRES, limits={limit: mib * MIB})
+    except AssertionError as refused:
+        needed = re.search(rf"RLIMIT_{limit.upper()} allows {mib * MIB} bytes and the server needs (\d+)", str(refused))
+        assert needed, refused
+        server = own_server(env=POSTGRES, limits={limit: int(needed[1]) + MIB})
+    with Load(server) as load:
+        load.run(4)
+        check_progress(load)
+    check_acknowledged(load)
+    server.stop()
+
+
+def test_memory_goes_back_after_a_peak(own_server):
+    """Sixty clients request a long history and do not read it. When they have gone, so has the memory."""
+    rows, text, clients = 2_000, "x" * 10_000, 60
+    server = own_server()
+    device = server.device()
+    for first in range(0, rows, 100):
+        server.api.send(device.token, [{"ts": BEGIN_MS + n, "values": {"text": f"{n} {text}"}} for n in range(first, first + 100)])
+    path = f"/api/plugins/telemetry/DEVICE/{server.api.device_id(device.name)}/values/timeseries?keys=text&startTs=0&endTs=2000000000000&limit={rows}"
+    request = f"GET {path} HTTP/1.1\r\nhost: t\r\nx-authorization: Bearer {server.api.token}\r\n\r\n".encode()
+    before, unread = status_bytes(server, "RssAnon"), []
+    for _ in range(clients):
+        one = socket.socket()
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        one.settimeout(60)
+        one.connect(("127.0.0.1", server.http))
+        one.sendall(request)
+        unread.append(one)
+    for one in unread:
+        one.recv(64)
+    peak = status_bytes(server, "RssAnon")
+    for one in unread:
+        one.close()
+    began, left_max = time.monotonic(), before + before // 4 + 64 * MIB
+    wait.until(lambda: status_bytes(server, "RssAnon") < left_max, f"less than {left_max // MIB} MiB")
+    left, took = status_bytes(server, "RssAnon"), time.monotonic() - began
+    print(f"{before // MIB} MiB before, {peak // MIB} MiB with {clients} unread answers, {left // MIB} MiB {took:.1f} s after their end")
+    assert peak > left_max, "the answers were not in memory"
+    assert took < 15
     server.stop()

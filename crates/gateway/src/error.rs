@@ -16,9 +16,11 @@ use hub::session_token::TokenError;
 use hub::sql::SqlError;
 use hub::tenant_loads::TenantLimitExceeded;
 use hub::{AttributeError, Blame, IngestError, KvError};
+use model::MemoryShortage;
 
 use crate::blocking::PoolError;
 use crate::budget::OverBudget;
+use crate::http::tools::bodies::NoRoomForBody;
 
 /// `Retry-After` in seconds when the store or a queue is busy.
 pub(crate) const RETRY_BUSY_S: u32 = 1;
@@ -123,10 +125,26 @@ impl From<TenantLimitExceeded> for ApiError {
     }
 }
 
+impl From<MemoryShortage> for ApiError {
+    fn from(shortage: MemoryShortage) -> Self {
+        Self { label: "memory_pressure", ..Self::busy(shortage.to_string()) }
+    }
+}
+
+impl From<NoRoomForBody> for ApiError {
+    fn from(refused: NoRoomForBody) -> Self {
+        match refused {
+            NoRoomForBody::Limit { .. } => Self::busy(refused.to_string()),
+            NoRoomForBody::Memory(shortage) => shortage.into(),
+        }
+    }
+}
+
 impl From<PoolError> for ApiError {
     fn from(error: PoolError) -> Self {
         match error {
             PoolError::Full { .. } => Self::busy(error.to_string()),
+            PoolError::Memory(shortage) => shortage.into(),
             PoolError::Panicked => Self::internal(error.to_string()),
         }
     }
@@ -252,6 +270,7 @@ impl From<SqlError> for ApiError {
             (Blame::Caller, _) => {
                 Self::new(StatusCode::BAD_REQUEST, ErrorCode::InvalidArguments, "query", message)
             }
+            (_, SqlError::Memory(_)) => Self { label: "memory_pressure", ..Self::busy(message) },
             (Blame::Busy, _) => Self::busy(message),
             (Blame::Operator, _) => Self::internal(message),
         }

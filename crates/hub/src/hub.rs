@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
 use kv::KeyValueStore;
-use model::PanicEndsProcess;
 use model::limits::{IngestLimits, Portion};
+use model::{MemoryPressure, PanicEndsProcess};
 use parking_lot::Mutex;
 use store::{DefinitionLimits, ProgressWatcher, Store, StoreStatus};
 use tokio::sync::watch;
@@ -81,6 +81,7 @@ pub struct Hub {
     pub(crate) fan_out: Arc<FanOut>,
     fan_out_thread: Mutex<Option<JoinHandle<()>>>,
     pub(crate) sql: OnceLock<query::Engine>,
+    memory_pressure: Arc<MemoryPressure>,
 }
 
 impl std::fmt::Debug for Hub {
@@ -210,11 +211,22 @@ impl Hub {
             fan_out,
             fan_out_thread: Mutex::new(Some(thread)),
             sql: OnceLock::new(),
+            memory_pressure: Arc::default(),
         }))
     }
 
     pub(crate) fn store(&self) -> &dyn Store {
         &*self.store
+    }
+
+    /// The memory pressure of the process. Who watches the memory reports it here, and large work asks here before it begins.
+    pub fn memory_pressure(&self) -> &Arc<MemoryPressure> {
+        &self.memory_pressure
+    }
+
+    /// Gives memory back that the store can do without.
+    pub fn relieve_memory(&self) {
+        self.store.relieve_memory();
     }
 
     /// The refused messages of each device.
@@ -284,6 +296,7 @@ impl Hub {
     pub fn metrics_text(&self) -> String {
         self.broker.measure();
         self.metrics.set_tenants(&self.tenant_reports());
+        self.metrics.set_memory(&self.memory_pressure, query::allocated_bytes());
         self.metrics.render(&self.status(), &self.kv.status(), self.sql_status())
     }
 

@@ -234,6 +234,26 @@ pub const LOGIN_SOURCES_MAX: usize = 65_536;
 /// of a core that devices need too.
 pub const PASSWORD_CHECKS_WAITING_MAX: usize = 32;
 
+/// Percentage of the available memory in use above which no large work begins, and the store gives memory back.
+pub const MEMORY_HIGH_PERCENT: u64 = 80;
+/// The same above which the server also stops reading messages. What is left is for work that has begun, and for the pages of the
+/// program's file.
+pub const MEMORY_CRITICAL_PERCENT: u64 = 90;
+/// A level of memory pressure ends this many percent below its watermark.
+pub const MEMORY_HYSTERESIS_PERCENT: u64 = 5;
+/// Work of this many bytes may begin up to the critical watermark: a message of a device, or a short answer.
+pub const MEMORY_SMALL_WORK_BYTES: u64 = 64 * 1024;
+/// Under memory pressure a flush begins at this part of [`MEMTABLE_FLUSH_BYTES`].
+pub const RELIEF_FLUSH_RATIO: usize = 4;
+/// Time between two samples of the memory.
+pub const MEMORY_SAMPLE_INTERVAL: Duration = Duration::from_millis(50);
+/// Bytes in memory for each byte of a body: the body, and the rows that are made of it.
+pub const BODY_MEMORY_FACTOR: u64 = 4;
+/// Bytes that must be free below the high watermark for a statement to begin, besides what it will allocate within its own limits.
+pub const STATEMENT_BYTES_MIN: u64 = 4 * 1024 * 1024;
+/// How long a statement, or the read of a history, waits for memory before it is refused.
+pub const MEMORY_WAIT_MAX: Duration = Duration::from_secs(5);
+
 /// Bytes of updates that wait for the live subscribers of one connection. Beyond it the server closes the connection. Ten
 /// numbers of each of ten thousand devices take a third of it, and a mailbox may hold twice its reduced size.
 pub const LIVE_CONNECTION_BYTES_MAX: usize = 32 * 1024 * 1024;

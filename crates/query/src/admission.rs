@@ -7,6 +7,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use model::limits::{MEMORY_SAMPLE_INTERVAL, MEMORY_WAIT_MAX, STATEMENT_BYTES_MIN};
+use model::{MemoryPressure, MemoryShortage};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
@@ -31,6 +33,7 @@ pub(crate) struct Permit {
 pub(crate) struct Admission {
     places: Arc<Places>,
     waiting_time_max: Duration,
+    pressure: Arc<MemoryPressure>,
 }
 
 #[derive(Debug)]
@@ -64,11 +67,36 @@ struct Tenant {
 impl Admission {
     pub(crate) fn new(running_max: usize, waiting_max: usize, waiting_time_max: Duration) -> Self {
         let places = Places { running_max: running_max.max(1), waiting_max, state: Mutex::default() };
-        Self { places: Arc::new(places), waiting_time_max }
+        Self { places: Arc::new(places), waiting_time_max, pressure: Arc::default() }
+    }
+
+    /// Lets queries run only while the memory of the process allows it.
+    pub(crate) fn under(self, pressure: Arc<MemoryPressure>) -> Self {
+        Self { pressure, ..self }
     }
 
     /// Waits until a query of the tenant may run. It counts as running until the permit is dropped.
     pub(crate) async fn enter(&self, tenant: TenantKey) -> Result<Permit, QueryError> {
+        let permit = self.place(tenant).await?;
+        self.memory().await.map_err(QueryError::Memory)?;
+        Ok(permit)
+    }
+
+    /// Waits until the memory of the process allows another statement.
+    async fn memory(&self) -> Result<(), MemoryShortage> {
+        let began = Instant::now();
+        loop {
+            match self.pressure.admit(STATEMENT_BYTES_MIN) {
+                Err(shortage) if began.elapsed() >= MEMORY_WAIT_MAX => return Err(shortage),
+                // Each sample may find more room.
+                Err(_) => tokio::time::sleep(MEMORY_SAMPLE_INTERVAL).await,
+                Ok(()) => return Ok(()),
+            }
+        }
+    }
+
+    /// Waits for a free place.
+    async fn place(&self, tenant: TenantKey) -> Result<Permit, QueryError> {
         let (number, granted) = match self.places.ask(tenant, Instant::now())? {
             Asked::Permit(permit) => return Ok(permit),
             Asked::Waits(number, granted) => (number, granted),
@@ -290,6 +318,23 @@ mod tests {
         futures_util::future::join_all(many).await;
         futures_util::future::join_all(few).await;
         assert_eq!(*order.lock(), [1, 2, 1, 2, 1, 1, 1, 1]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_query_waits_for_memory_and_is_refused_after_a_while() {
+        const MIB: u64 = 1024 * 1024;
+        let pressure = Arc::new(MemoryPressure::default());
+        let admission = Arc::new(Admission::new(4, 100, NOW).under(Arc::clone(&pressure)));
+        pressure.report(95 * MIB, 100 * MIB);
+        let waiting = tokio::spawn({
+            let admission = Arc::clone(&admission);
+            async move { admission.enter(1).await.map(drop) }
+        });
+        until(|| admission.running() == 1).await;
+        assert!(!waiting.is_finished());
+        pressure.report(10 * MIB, 100 * MIB);
+        waiting.await.unwrap().unwrap();
+        assert_eq!(admission.running(), 0);
     }
 
     #[tokio::test]

@@ -203,7 +203,7 @@ mod tests {
     }
 
     fn scope() -> Arc<Scope> {
-        Scope::open(usize::MAX / 4, scope::TotalAllocated::new(usize::MAX / 4)).unwrap()
+        Scope::open(usize::MAX / 4, scope::TotalAllocated::new(usize::MAX / 4, Arc::default())).unwrap()
     }
 
     fn refused() -> Result<(), QueryError> {

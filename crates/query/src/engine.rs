@@ -12,6 +12,7 @@ use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use futures_util::StreamExt;
+use model::MemoryPressure;
 use model::limits::{self, QueryLimits};
 use parking_lot::Mutex;
 use store::Store;
@@ -97,6 +98,18 @@ impl Engine {
     /// # Errors
     /// When the system refuses to start threads.
     pub fn new(store: Arc<dyn Store>, limits: QueryLimits) -> Result<Self, QueryError> {
+        Self::under(Arc::default(), store, limits)
+    }
+
+    /// Like [`new`](Self::new); statements begin only while the memory of the process allows it.
+    ///
+    /// # Errors
+    /// When the system refuses to start threads.
+    pub fn under(
+        pressure: Arc<MemoryPressure>,
+        store: Arc<dyn Store>,
+        limits: QueryLimits,
+    ) -> Result<Self, QueryError> {
         scope::follow_tasks();
         let threads = match limits.threads {
             0 => std::thread::available_parallelism().map_or(1, NonZero::get),
@@ -112,9 +125,10 @@ impl Engine {
             environment,
             plans: PlanCache::default(),
             schemas: Arc::default(),
-            admission: Admission::new(limits.running_max, limits.waiting_max, limits.waiting_time_max),
+            admission: Admission::new(limits.running_max, limits.waiting_max, limits.waiting_time_max)
+                .under(pressure),
             memory: TotalMemory::new(limits.memory_bytes_total_max),
-            allocated: TotalAllocated::new(limits.memory_bytes_total_max),
+            allocated: TotalAllocated::new(limits.memory_bytes_total_max, Arc::clone(&pressure)),
             scopes: Scopes::default(),
             runtime,
             threads: Threads::start(threads, limits.running_max)?,

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::{DataFusionError, SchemaError};
+use model::MemoryShortage;
 use store::{Blame, StoreError};
 
 /// SQLSTATE data_exception, for values with a fault that has no code of its own.
@@ -102,6 +103,9 @@ pub enum QueryError {
         /// The limit that was met, with its numbers.
         reason: String,
     },
+    /// The memory of the process is nearly used up. The same query will succeed later.
+    #[error("busy: {0}")]
+    Memory(MemoryShortage),
     /// The store could not read.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -143,7 +147,7 @@ impl QueryError {
             | Self::OverLimit { .. }
             | Self::Timeout { .. }
             | Self::Cancelled => Blame::Caller,
-            Self::Busy { .. } => Blame::Busy,
+            Self::Busy { .. } | Self::Memory(_) => Blame::Busy,
             Self::Store(error) => error.blame(),
             Self::Threads { .. } | Self::Bug { .. } => Blame::Operator,
         }
@@ -163,6 +167,7 @@ impl QueryError {
             Self::OverLimit { .. } => "54000",
             Self::Timeout { .. } | Self::Cancelled => "57014",
             Self::Busy { .. } => "53300",
+            Self::Memory(_) => "53200",
             Self::Store(_) | Self::Threads { .. } => "58000",
             Self::Bug { .. } => "XX000",
         }

@@ -52,7 +52,7 @@ mod wildcard;
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-pub use allocation::CountingAllocator;
+pub use allocation::{CountingAllocator, allocated_bytes};
 pub use answer::{Answer, Batches};
 pub use arrow_array::RecordBatch;
 pub use arrow_schema::{DataType, SchemaRef};

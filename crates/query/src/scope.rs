@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 
 use datafusion::common::runtime::{JoinSetTracer, set_join_set_tracer};
 use futures_util::future::BoxFuture;
+use model::limits::STATEMENT_BYTES_MIN;
+use model::{MemoryLevel, MemoryPressure, MemoryShortage};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -30,12 +32,14 @@ const ALLOCATED_RATIO_MAX: usize = 2;
 pub(crate) struct TotalAllocated {
     bytes: AtomicUsize,
     max: usize,
+    pressure: Arc<MemoryPressure>,
 }
 
 impl TotalAllocated {
     /// Creates the total for statements whose operators may hold `held_max` bytes together.
-    pub(crate) fn new(held_max: usize) -> Arc<Self> {
-        Arc::new(Self { bytes: AtomicUsize::new(0), max: held_max.saturating_mul(ALLOCATED_RATIO_MAX) })
+    pub(crate) fn new(held_max: usize, pressure: Arc<MemoryPressure>) -> Arc<Self> {
+        let max = held_max.saturating_mul(ALLOCATED_RATIO_MAX);
+        Arc::new(Self { bytes: AtomicUsize::new(0), max, pressure })
     }
 
     /// The bytes, as of the last time that each statement reported.
@@ -145,6 +149,13 @@ impl Scope {
         if others.saturating_add(used) > self.total.max {
             return Err(self.refuse(self.total.max, "all queries together"));
         }
+        // The limits of all parts of the process leave room, but a part may take more than it counts. Before the process is killed,
+        // statements end that hold more than a little.
+        let pressure = &self.total.pressure;
+        if used as u64 > STATEMENT_BYTES_MIN && pressure.level() == MemoryLevel::Critical {
+            let (wanted, used, available) = (used as u64, pressure.used(), pressure.available());
+            return Err(self.end_over(QueryError::Memory(MemoryShortage { used, available, wanted })));
+        }
         Ok(())
     }
 
@@ -157,6 +168,11 @@ impl Scope {
             ),
             remedy: "read a shorter range or fewer series, or make shorter text",
         };
+        self.end_over(error)
+    }
+
+    /// Ends the statement with an error for what it holds.
+    fn end_over(&self, error: QueryError) -> QueryError {
         // The error is set before the waiting task is woken.
         let error = self.over.get_or_init(|| error).clone();
         self.over_noticed.notify_one();

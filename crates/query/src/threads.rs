@@ -28,18 +28,19 @@ impl Threads {
     /// Starts `threads` threads that compute and as many that read. Further ones start when they are needed, up to `tasks_max`.
     pub(crate) fn start(threads: usize, tasks_max: usize) -> Result<Self, QueryError> {
         let refused = |error: std::io::Error| QueryError::Threads { message: error.to_string() };
-        let start = |name, workers, readers| {
+        let start = |name, workers, readers, stack_bytes| {
             Builder::new_multi_thread()
                 .worker_threads(workers)
                 .max_blocking_threads(readers)
                 .thread_name(name)
-                .thread_stack_size(QUERY_STACK_BYTES)
+                .thread_stack_size(stack_bytes)
                 .enable_time()
                 .build()
                 .map_err(refused)
         };
-        let work = start("query", threads.max(1), threads.max(1))?;
-        let clock = start("query-clock", 1, 1)?;
+        let work = start("query", threads.max(1), threads.max(1), QUERY_STACK_BYTES)?;
+        // It only waits: it neither plans nor drops what was planned.
+        let clock = start("query-clock", 1, 1, QUERY_TASK_STACK_BYTES)?;
         let tasks = Builder::new_current_thread()
             .max_blocking_threads(tasks_max.max(1))
             .thread_name("query-task")

@@ -90,6 +90,13 @@ impl ArrayCache {
         Some(entry.value.clone())
     }
 
+    /// Drops all columns.
+    pub(crate) fn clear(&self) {
+        let dropped = std::mem::take(&mut *self.inner.lock());
+        // Without the lock: freeing large columns takes time.
+        drop(dropped);
+    }
+
     pub(crate) fn put(&self, key: ArrayKey, value: Cached, keep: Keep) {
         let bytes = value.bytes();
         let mut guard = self.inner.lock();
@@ -155,6 +162,11 @@ mod tests {
         let found: Vec<u32> = (0..12).filter(|page| cache.get(&key(*page)).is_some()).collect();
         assert_eq!(found, [0, 2, 3, 4, 5, 6, 7, 8, 9, 11]);
         assert!(cache.inner.lock().bytes <= cache.bytes_max);
+        cache.clear();
+        assert!(cache.get(&key(11)).is_none());
+        cache.put(key(11), value(), Keep::IfRoom);
+        assert!(cache.get(&key(11)).is_some());
+        assert_eq!(cache.inner.lock().bytes, value().bytes());
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use model::limits::RELIEF_FLUSH_RATIO;
 use model::{Batch, PanicEndsProcess, SeriesId, SeriesKey, TableName, Timestamp};
 use parking_lot::Mutex;
 use store::{
@@ -309,6 +310,17 @@ impl Maintenance for LocalStore {
 
     fn flush(&self) -> Result<Rewritten, StoreError> {
         self.rewrite(Self::flush)
+    }
+
+    fn relieve_memory(&self) {
+        self.core.arrays.clear();
+        let mut state = self.core.state.lock();
+        let is_idle = state.flusher.requested == state.flusher.completed;
+        // Each flush makes files, so a small memtable is not worth one.
+        let worth_it = self.core.options.memtable_flush_bytes / RELIEF_FLUSH_RATIO;
+        if state.check_open().is_ok() && is_idle && state.memory.active >= worth_it {
+            self.core.request_flush(&mut state);
+        }
     }
 
     fn compact(&self) -> Result<Rewritten, StoreError> {

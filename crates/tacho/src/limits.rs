@@ -4,6 +4,28 @@ use std::time::Duration;
 
 /// Threads of the HTTP door. Devices usually use MQTT; HTTP serves readers and must not occupy all cores.
 pub(crate) const HTTP_WORKERS: usize = 2;
+/// Threads of the HTTP door for blocking work under a resource limit, where each stack counts.
+pub(crate) const LIMITED_BLOCKING_THREADS: usize = 24;
+/// Bytes that the stacks of all other threads count for resource limits: about forty threads with 2 MiB, those of
+/// [`LIMITED_BLOCKING_THREADS`], and four tasks of queries with 8 MiB.
+pub(crate) const OTHER_STACK_BYTES: u64 = 160 * 1024 * 1024;
+/// Least memory for data that a resource limit must leave. The process would end when it exceeds the limit.
+pub(crate) const MEMORY_BYTES_MIN: u64 = 192 * 1024 * 1024;
+/// On a machine with little memory: bytes for each arena of the allocator, and bytes of blocks that it returns to the system as soon as they are freed.
+pub(crate) const ALLOCATOR_ARENA_BYTES: u64 = 512 * 1024 * 1024;
+pub(crate) const ALLOCATOR_LARGE_BYTES: i32 = 256 * 1024;
+/// Free bytes that the allocator may keep: a sixteenth of the memory, within these bounds, or this part of what is in use.
+pub(crate) const TRIM_RETAINED_BYTES_MIN: u64 = 8 * 1024 * 1024;
+pub(crate) const TRIM_RETAINED_BYTES: u64 = 64 * 1024 * 1024;
+pub(crate) const TRIM_RATIO: u64 = 4;
+/// Shortest time between two trims. Under memory pressure it is a quarter of it.
+pub(crate) const TRIM_INTERVAL: Duration = Duration::from_secs(4);
+/// The pages of the program's file count as in use, up to one part of this many of a control group's memory.
+pub(crate) const PROGRAM_SHARE_MAX: u64 = 4;
+/// Under memory pressure: shortest time between two requests to the store to give memory back.
+pub(crate) const MEMORY_RELIEF_INTERVAL: Duration = Duration::from_secs(1);
+/// Shortest time between two lines of the log about memory pressure.
+pub(crate) const MEMORY_REPORT_INTERVAL: Duration = Duration::from_secs(10);
 /// Most threads of the MQTT door. More threads only wait for each other.
 pub(crate) const MQTT_WORKERS_MAX: usize = 256;
 /// Largest configurable number of HTTP connections: each can hold a body and an answer.

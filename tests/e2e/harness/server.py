@@ -58,12 +58,15 @@ class Device:
 class Server:
     """`tacho serve` on a directory. `env` adds `TACHO_*` settings, `config` is a TOML file."""
 
-    def __init__(self, directory: Path, env: dict | None = None, config: Path | None = None, data_bytes_max: int | None = None):
+    def __init__(self, directory: Path, env: dict | None = None, config: Path | None = None, limits: dict | None = None, group: Path | None = None):
         self.directory = Path(directory)
         self.env = {"TACHO_MQTT_LISTEN": "127.0.0.1:0", "TACHO_HTTP_LISTEN": "127.0.0.1:0"} | (env or {})
         self.config = config
-        # The process's RLIMIT_DATA, from its beginning on: what it allocates beyond it fails.
-        self.limit = ["prlimit", f"--data={data_bytes_max}"] if data_bytes_max else []
+        # Limits of the process from its beginning on, such as RLIMIT_DATA as `data`: what it allocates beyond them fails.
+        self.limit = ["prlimit", *(f"--{name}={value}" for name, value in limits.items())] if limits else []
+        # The control group of the process from its beginning on.
+        if group:
+            self.limit = ["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh", *self.limit]
         self.process = None
         self.listeners = {}
         self.lines = []

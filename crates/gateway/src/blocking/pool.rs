@@ -4,9 +4,12 @@ use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
+use model::limits::{MEMORY_SAMPLE_INTERVAL, MEMORY_WAIT_MAX};
+use model::{MemoryPressure, MemoryShortage};
 use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{block_in_place, spawn_blocking};
 
 use super::worker_set::WorkerSet;
@@ -46,23 +49,36 @@ impl BlockingPool {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, PoolError> {
-        let permit = {
-            let _slot = self.queue_up()?;
-            let permit = Arc::clone(&self.permits).acquire_owned().await;
-            permit.expect("BUG: nobody closes the semaphore of a pool")
-        };
-        let work = move || {
-            // The permit ends with the work, even if the request was cancelled.
-            let _permit = permit;
-            work()
-        };
-        let done = match Handle::current().runtime_flavor() {
-            // This thread moves its other tasks to another thread and does the work itself: two wake-ups would take
-            // longer than most reads.
-            RuntimeFlavor::MultiThread => catch_unwind(AssertUnwindSafe(|| block_in_place(work))).ok(),
-            _ => spawn_blocking(work).await.ok(),
-        };
-        done.ok_or(PoolError::Panicked)
+        let permit = self.permit().await?;
+        run_with(permit, work).await
+    }
+
+    /// Like [`run`](Self::run), for work that takes many bytes of memory: it waits until the process has them, for a while.
+    ///
+    /// # Errors
+    /// The same, and a lack of memory.
+    pub(crate) async fn run_large<T: Send + 'static>(
+        &self,
+        pressure: &MemoryPressure,
+        bytes: usize,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, PoolError> {
+        let permit = self.permit().await?;
+        let began = Instant::now();
+        while let Err(shortage) = pressure.admit(bytes as u64) {
+            if began.elapsed() >= MEMORY_WAIT_MAX {
+                return Err(PoolError::Memory(shortage));
+            }
+            // Each sample of the memory may find more room.
+            tokio::time::sleep(MEMORY_SAMPLE_INTERVAL).await;
+        }
+        run_with(permit, work).await
+    }
+
+    async fn permit(&self) -> Result<OwnedSemaphorePermit, PoolError> {
+        let _slot = self.queue_up()?;
+        let permit = Arc::clone(&self.permits).acquire_owned().await;
+        Ok(permit.expect("BUG: nobody closes the semaphore of a pool"))
     }
 
     fn queue_up(&self) -> Result<QueueSlot<'_>, PoolError> {
@@ -73,6 +89,25 @@ impl BlockingPool {
         }
         Ok(slot)
     }
+}
+
+/// Runs `work` with its permit.
+async fn run_with<T: Send + 'static>(
+    permit: OwnedSemaphorePermit,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, PoolError> {
+    let work = move || {
+        // The permit ends with the work, even if the request was cancelled.
+        let _permit = permit;
+        work()
+    };
+    let done = match Handle::current().runtime_flavor() {
+        // This thread moves its other tasks to another thread and does the work itself: two wake-ups would take
+        // longer than most reads.
+        RuntimeFlavor::MultiThread => catch_unwind(AssertUnwindSafe(|| block_in_place(work))).ok(),
+        _ => spawn_blocking(work).await.ok(),
+    };
+    done.ok_or(PoolError::Panicked)
 }
 
 /// Counts a waiting job, until this is dropped.
@@ -96,6 +131,9 @@ pub(crate) enum PoolError {
         waiting: usize,
         limit: usize,
     },
+    /// The job takes more memory than the process has.
+    #[error(transparent)]
+    Memory(MemoryShortage),
     /// The job panicked.
     #[error("the server failed at this request; its log says why")]
     Panicked,
@@ -157,6 +195,18 @@ mod tests {
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
     async fn a_panic_on_the_event_loop_is_an_error_and_frees_the_permit() {
         panics().await;
+    }
+
+    #[tokio::test]
+    async fn a_large_job_waits_for_memory() {
+        let (pool, pressure) = (BlockingPool::new("reads", 1, 1), MemoryPressure::default());
+        assert_eq!(pool.run_large(&pressure, 1, || 1).await, Ok(1), "nothing is known about the memory");
+        pressure.report(900, 1_000);
+        let mut waits = std::pin::pin!(pool.run_large(&pressure, 1, || 2));
+        assert!(tokio::time::timeout(2 * MEMORY_SAMPLE_INTERVAL, &mut waits).await.is_err());
+        pressure.report(0, 1_000);
+        assert_eq!(waits.await, Ok(2));
+        assert_eq!(pool.run(|| 3).await, Ok(3), "the permit is given back");
     }
 
     async fn panics() {

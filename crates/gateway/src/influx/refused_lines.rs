@@ -27,6 +27,13 @@ impl RefusedLines {
         format!("{reason} (line {number})")
     }
 
+    /// Adds the refused lines of a later piece of the body.
+    pub(super) fn extend(&mut self, later: Self) {
+        let room = FAULTS_NAMED_MAX.saturating_sub(self.named.len());
+        self.named.extend(later.named.into_iter().take(room));
+        self.count += later.count;
+    }
+
     /// Whether no line was refused.
     pub(super) fn is_empty(&self) -> bool {
         self.count == 0
@@ -62,5 +69,10 @@ mod tests {
         assert!(message.starts_with("partial write: unable to parse 'm f=x'"), "{message}");
         assert!(message.ends_with("\nand 11 lines more dropped=21"), "{message}");
         assert!(message.len() < 10 * 400);
+        let mut all = RefusedLines::default();
+        all.add(b"m", 0, b"m", "missing fields");
+        all.extend(faults);
+        let message = all.message(true);
+        assert!(message.ends_with("\nand 12 lines more dropped=22"), "{message}");
     }
 }

@@ -8,16 +8,22 @@ use wire::line::{Field, LineValue, Lines, Precision, RawLine, Series};
 
 use super::refused_lines::RefusedLines;
 
-/// Adds the lines of a body. Lines without a time have the time `now`. Refused lines are kept as dead letters and named in the
-/// result. The number of a row's item is the offset of its line.
+/// Adds the lines of a body from an offset on, until they fill a batch. Lines without a time have the time `now`. Refused lines are
+/// kept as dead letters and named in the result. The number of a row's item is the offset of its line. Also returns the offset at
+/// which to go on; `None` after the last line.
 pub(super) fn collect(
     points: &mut Points,
-    body: &[u8],
+    (body, from): (&[u8], usize),
     precision: Precision,
     now: Timestamp,
-) -> RefusedLines {
-    let (mut lines, mut faults) = (Lines::new(body), RefusedLines::default());
-    while let Some(line) = lines.next_line() {
+) -> (RefusedLines, Option<usize>) {
+    let (mut lines, mut faults) = (Lines::starting_at(body, from), RefusedLines::default());
+    loop {
+        let position = lines.position();
+        if points.is_full() {
+            return (faults, Some(position).filter(|position| *position < body.len()));
+        }
+        let Some(line) = lines.next_line() else { return (faults, None) };
         let (at, text, reason) = match line {
             Ok(line) => match add(points, &line, precision, now) {
                 Ok(()) => continue,
@@ -28,7 +34,6 @@ pub(super) fn collect(
         let reason = faults.add(body, at, text, &reason);
         points.refuse(&reason, text);
     }
-    faults
 }
 
 fn add(

@@ -70,9 +70,17 @@ async fn write(
     let body = Arc::new(PlainBody::read(state, request, WRITE_BYTES_MAX, sender).await?);
     // The lines of a request without a time have the same one.
     let now = state.hub.receipt_time();
-    let (bytes, read) = (body.bytes.len(), Arc::clone(&body));
-    let collect = move |points: &mut Points| Ok(collect(points, &read.bytes, precision, now));
-    let (accepted, faults) = store_rows(state, &target, bytes, collect).await?;
+    let (mut accepted, mut faults) = (Accepted::default(), RefusedLines::default());
+    // One batch after the other: the rows of a long body take several times its bytes.
+    let mut next = Some(0);
+    while let Some(from) = next {
+        let (bytes, read) = (body.bytes.len() - from, Arc::clone(&body));
+        let collect = move |points: &mut Points| Ok(collect(points, (&read.bytes, from), precision, now));
+        let (stored, (refused, rest)) = store_rows(state, &target, bytes, collect).await?;
+        accepted.extend(stored);
+        faults.extend(refused);
+        next = rest;
+    }
     answer(dialect, &body.bytes, &accepted, faults)
 }
 

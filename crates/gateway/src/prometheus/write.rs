@@ -12,7 +12,7 @@ use wire::prometheus::{PrometheusError, REQUEST_BYTES_MAX, unpack};
 
 use super::rows::{UnstoredSamples, collect};
 use crate::error::{ApiError, ErrorCode};
-use crate::http::tools::bodies::{OverBodyLimit, Sender};
+use crate::http::tools::bodies::Sender;
 use crate::http::tools::connection::Peer;
 use crate::http::tools::request::{Params, discard_body, read_body};
 use crate::http::tools::series_caller::series_caller;
@@ -49,11 +49,7 @@ pub(super) async fn write(
     let unpacked =
         unpack(&body.bytes, REQUEST_BYTES_MAX).map_err(|error| ApiError::argument(error.to_string()))?;
     let mut account = state.bodies.begin(sender);
-    account.add(unpacked.len()).map_err(|OverBodyLimit { whose, limit }| {
-        ApiError::busy(format!(
-            "the bodies that {whose} may have in the server's memory are {limit} bytes at most"
-        ))
-    })?;
+    account.add(unpacked.len())?;
     let request = Arc::new(unpacked);
     let bytes = request.len();
     let malformed = |error: PrometheusError| ApiError::argument(error.to_string());

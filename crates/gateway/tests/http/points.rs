@@ -115,6 +115,21 @@ async fn an_operator_creates_databases_and_drops_none() {
 }
 
 #[tokio::test]
+async fn a_body_of_several_batches_is_stored_as_a_whole_and_its_bad_lines_are_counted() {
+    let server = Server::start().await;
+    let lines = model::limits::BATCH_ROWS_MAX + 10;
+    let mut body: String = (0..lines).map(|n| format!("long f={n} {}\n", DAY_MS + n as i64)).collect();
+    body = format!("long f= 1\n{body}long f=x 1");
+    let reply = server.write("/write?db=tacho&precision=ms", body).await;
+    assert_eq!(reply.status, 400);
+    let text = reply.text();
+    assert!(text.contains("(line 1)") && text.contains(&format!("(line {})", lines + 2)), "{text}");
+    assert!(text.contains("dropped=2"), "{text}");
+    assert_eq!(server.hub.metrics().rows.get(), lines as u64 + 2, "with two dead letters");
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn long_answers_are_packed_for_clients_that_accept_it() {
     let server = Server::start().await;
     server.hub.open_sql(QueryLimits::default()).unwrap();

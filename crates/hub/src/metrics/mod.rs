@@ -5,6 +5,7 @@
 mod alarms;
 mod device_messages;
 mod histogram;
+mod memory;
 mod rpc;
 mod tenants;
 
@@ -14,6 +15,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use kv::KvStatus;
+use model::MemoryPressure;
 use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -29,6 +31,7 @@ use crate::broker::BrokerMetrics;
 pub use alarms::AlarmMetrics;
 pub use device_messages::DeviceMessageMetrics;
 pub use histogram::LatencyHistogram;
+use memory::MemoryGauges;
 pub use rpc::RpcMetrics;
 use tenants::TenantMetrics;
 pub(crate) use tenants::{TenantReport, TenantUsage};
@@ -135,6 +138,7 @@ pub struct Metrics {
     store: StoreGauges,
     keys: KeyGauges,
     sql: SqlGauges,
+    memory: MemoryGauges,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -265,10 +269,12 @@ impl Metrics {
             store: StoreGauges::default(),
             keys: KeyGauges::default(),
             sql: SqlGauges::default(),
+            memory: MemoryGauges::default(),
             registry: Mutex::new(Registry::default()),
         };
         metrics.register_store(&mut registry);
         metrics.sql.register(&mut registry);
+        metrics.memory.register(&mut registry);
         metrics.broker.register(&mut registry);
         metrics.keys.register(&mut registry);
         metrics.device_messages.register(&mut registry);
@@ -346,6 +352,11 @@ impl Metrics {
     /// Counts a merge that ended in a panic; its part is left out of merges until the next start.
     pub fn merge_panicked(&self) {
         self.merge_panics.inc();
+    }
+
+    /// Shows the use of memory.
+    pub(crate) fn set_memory(&self, pressure: &MemoryPressure, allocated: u64) {
+        self.memory.set(pressure, allocated);
     }
 
     /// The metrics as text for Prometheus, with the present sizes of the store and of the SQL engine.

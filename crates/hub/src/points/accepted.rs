@@ -11,6 +11,14 @@ pub struct Accepted {
     pub refused: Vec<RefusedItem>,
 }
 
+impl Accepted {
+    /// Adds what came of a later piece of the request.
+    pub fn extend(&mut self, later: Self) {
+        self.rows += later.rows;
+        self.refused.extend(later.refused);
+    }
+}
+
 /// An item of which the store refused values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedItem {

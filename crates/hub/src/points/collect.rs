@@ -199,6 +199,12 @@ impl Points {
         }
     }
 
+    /// Whether the rows fill a batch. They should be accepted before more are added: the rows of a long request take several times its
+    /// bytes.
+    pub fn is_full(&self) -> bool {
+        !self.filled.is_empty() || self.rows.batch.is_full()
+    }
+
     /// Whether the request gave no row and no refusal.
     pub fn is_empty(&self) -> bool {
         self.filled.is_empty() && self.rows.batch.is_empty() && self.dead_letters.is_empty()

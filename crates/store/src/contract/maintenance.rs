@@ -100,6 +100,10 @@ pub trait Maintenance: Send + Sync + 'static {
         Err(StoreError::Unsupported { what: "flush" })
     }
 
+    /// Gives memory back that the store can do without: cached columns, and rows in memory, whose flush it begins. It does not wait
+    /// for the flush.
+    fn relieve_memory(&self) {}
+
     /// Merges files until there is nothing to merge, and waits until that is done. The store does this by itself.
     ///
     /// # Errors

@@ -9,6 +9,7 @@ use model::limits::{self, Portion, QueryLimits};
 
 use super::memory::Memory;
 use super::raw::RawConfig;
+use crate::limits::ALLOCATOR_ARENA_BYTES;
 
 const MIB: usize = 1024 * 1024;
 /// With at least this much memory the defaults apply: their sum is 3.9 GiB with one MQTT worker.
@@ -39,6 +40,9 @@ const MERGE_INPUTS: Share = Share { small: limits::COMPACTION_FAN_IN, whole: lim
 const DOORS: Share = Share { small: 31, whole: 1_000 };
 /// Rows of a batch of a read. Rows of some kilobytes make a large batch.
 const SMALL_BATCH_ROWS: usize = 512;
+/// Statements at once. They share [`SMALL_QUERIES_BYTES`].
+const RUNNING: Share = Share { small: 4, whole: 16 };
+const RUNNING_MIN: usize = 2;
 const SMALL_QUERY_BYTES: usize = 16 * MIB;
 const SMALL_QUERIES_BYTES: usize = 20 * MIB;
 
@@ -86,6 +90,8 @@ impl ExplicitSettings {
 pub(crate) struct MemoryLimits {
     /// The available memory; `None` if it is unknown, and then the defaults apply.
     pub memory: Option<Memory>,
+    /// All limits of the memory; the first is `memory`.
+    pub bounds: Vec<Memory>,
     /// The settings that are not set and have smaller values than their defaults.
     pub derived: Vec<(&'static str, usize)>,
     /// The limits of the doors.
@@ -135,6 +141,8 @@ impl MemoryLimits {
         fill("query.memory_bytes_total_max", &mut queries.memory_bytes_total_max, all);
         let one = one.min(queries.memory_bytes_total_max);
         fill("query.memory_bytes_max", &mut queries.memory_bytes_max, one);
+        let running = RUNNING.at(bytes).max(RUNNING_MIN);
+        fill("query.concurrent_max", &mut queries.concurrent_max, running);
         let large = [
             store.memtable_bytes_max,
             store.latest_bytes_max,
@@ -144,6 +152,7 @@ impl MemoryLimits {
         ];
         Self {
             memory,
+            bounds: Vec::new(),
             derived,
             doors: Portion::thousandths(DOORS.at(bytes)),
             batch_rows: Share { small: SMALL_BATCH_ROWS, whole: query.batch_rows }.at(bytes).max(1),
@@ -163,6 +172,22 @@ impl MemoryLimits {
     /// Whether limits are smaller than their defaults.
     pub(crate) fn is_small(&self) -> bool {
         self.memory.as_ref().is_some_and(|memory| memory.bytes < WHOLE_BYTES)
+    }
+
+    /// The number of arenas that the allocator may have; `None` if the memory is ample.
+    pub(crate) fn arenas(&self) -> Option<i32> {
+        let memory = self.memory.as_ref().filter(|_| self.is_small() || self.has_resource_limit())?;
+        Some(i32::try_from(memory.bytes / ALLOCATOR_ARENA_BYTES).unwrap_or(i32::MAX).max(1))
+    }
+
+    /// Whether a resource limit counts memory that is never touched.
+    pub(crate) fn has_resource_limit(&self) -> bool {
+        self.bounds.iter().any(|memory| memory.counts.is_resource_limit())
+    }
+
+    /// Checks that the limits of the memory leave enough for a server.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        self.bounds.iter().try_for_each(Memory::check)
     }
 
     /// Describes the memory and the derived limits in one line.
@@ -205,19 +230,24 @@ impl MemoryLimits {
 
 #[cfg(test)]
 mod tests {
+    use super::super::usage::Counted;
     use super::*;
+
+    fn memory(bytes: u64) -> Memory {
+        Memory { bytes, from: "a test".into(), counts: Counted::Resident, fixed: 0 }
+    }
 
     fn derived(bytes: u64, explicit: &[&str], raw: &mut RawConfig) -> MemoryLimits {
         let explicit = ExplicitSettings(explicit.iter().map(|key| (*key).to_owned()).collect());
-        MemoryLimits::derive(Some(Memory { bytes, from: "a test".into() }), &explicit, raw)
+        MemoryLimits::derive(Some(memory(bytes)), &explicit, raw)
     }
 
     #[test]
     fn the_defaults_hold_with_ample_or_unknown_memory() {
         for memory in [Some(WHOLE_BYTES), Some(u64::MAX), None] {
             let mut raw = RawConfig::default();
-            let memory = memory.map(|bytes| Memory { bytes, from: "a test".into() });
-            let result = MemoryLimits::derive(memory, &ExplicitSettings::default(), &mut raw);
+            let result =
+                MemoryLimits::derive(memory.map(self::memory), &ExplicitSettings::default(), &mut raw);
             assert_eq!(raw, RawConfig::default());
             assert_eq!((result.derived.len(), result.doors), (0, Portion::ALL));
             assert_eq!(result.batch_rows, QueryLimits::default().batch_rows);
@@ -250,7 +280,8 @@ mod tests {
         let result = derived(SMALL_BYTES, &[], &mut raw);
         assert_eq!(raw.store.memtable_bytes_max, 24 * MIB);
         assert_eq!((raw.query.memory_bytes_max, raw.query.memory_bytes_total_max), (16 * MIB, 20 * MIB));
-        assert_eq!(result.derived.len(), 6);
+        assert_eq!(raw.query.concurrent_max, 4);
+        assert_eq!(result.derived.len(), 7);
         for bytes in [1, 1 << 20, 64 << 20, SMALL_BYTES - 1] {
             let mut raw = RawConfig::default();
             let result = derived(bytes, &[], &mut raw);

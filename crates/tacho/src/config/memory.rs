@@ -6,6 +6,8 @@ use model::limits::QUERY_STACK_BYTES;
 use rustix::process::{Resource, getrlimit};
 
 use super::raw::RawQuery;
+use super::usage::{Counted, own_bytes};
+use crate::limits::{MEMORY_BYTES_MIN, OTHER_STACK_BYTES};
 
 /// The mount point of control groups.
 const CGROUPS: &str = "/sys/fs/cgroup";
@@ -13,9 +15,14 @@ const CGROUPS: &str = "/sys/fs/cgroup";
 /// An amount of memory and its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Memory {
+    /// What the limit leaves for data.
     pub bytes: u64,
     /// The source: a file, or the name of a resource limit.
     pub from: String,
+    /// What the limit counts.
+    pub counts: Counted,
+    /// Bytes that the limit counts besides data: the program's file and the stacks of threads.
+    pub fixed: u64,
 }
 
 impl fmt::Display for Memory {
@@ -25,33 +32,71 @@ impl fmt::Display for Memory {
 }
 
 impl Memory {
-    /// Finds the available memory; `None` if no source is known.
-    pub(crate) fn find(query: &RawQuery) -> Option<Self> {
-        let limit = |name, resource| getrlimit(resource).current.map(|bytes| (name, bytes));
-        let limits = [limit("RLIMIT_DATA", Resource::Data), limit("RLIMIT_AS", Resource::As)];
+    /// All limits of the memory of this process, the smallest first.
+    pub(crate) fn all(query: &RawQuery) -> Vec<Self> {
         let read = |path: &str| std::fs::read_to_string(path).ok();
-        smallest(read, limits.into_iter().flatten(), stack_bytes(query))
+        sorted(read, &resource_limits(), stack_bytes(threads(query)))
+    }
+
+    /// Checks that a resource limit leaves enough for data. What exceeds such a limit ends the process.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        if !self.counts.is_resource_limit() || self.bytes >= MEMORY_BYTES_MIN {
+            return Ok(());
+        }
+        let Self { from, fixed, bytes, .. } = self;
+        let needed = fixed + MEMORY_BYTES_MIN;
+        Err(format!(
+            "{from} allows {} bytes and the server needs {needed}: {fixed} for the program's file and the stacks of threads, and \
+             {MEMORY_BYTES_MIN} for data; raise the limit (ulimit, LimitDATA=, LimitAS=), remove it, or lower query.threads",
+            fixed + bytes
+        ))
     }
 }
 
-/// The bytes that the stacks of query threads count for resource limits, used or not. As many threads read as compute, and two
-/// watch the clock.
-fn stack_bytes(query: &RawQuery) -> u64 {
-    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = if query.threads == 0 { cores() } else { query.threads };
-    (2 * threads as u64 + 2) * QUERY_STACK_BYTES as u64
+/// The resource limits of this process that have a value.
+fn resource_limits() -> Vec<(Counted, u64)> {
+    let limit = |counts, resource| getrlimit(resource).current.map(|bytes| (counts, bytes));
+    let limits = [limit(Counted::Data, Resource::Data), limit(Counted::AddressSpace, Resource::As)];
+    limits.into_iter().flatten().collect()
 }
 
-/// The smallest of the values that `read` finds in files and of the resource limits minus `stacks`.
-fn smallest(
-    read: impl Fn(&str) -> Option<String>,
-    limits: impl Iterator<Item = (&'static str, u64)>,
-    stacks: u64,
-) -> Option<Memory> {
-    let limits = limits
-        .map(|(name, bytes)| Memory { bytes: bytes.saturating_sub(stacks), from: name.to_owned() })
-        .filter(|memory| memory.bytes > 0);
-    of_cgroups(&read).into_iter().chain(limits).chain(of_machine(&read)).min_by_key(|memory| memory.bytes)
+/// The number of threads of queries that the resource limits have room for; `None` if that is one for each core.
+pub(super) fn fitting_threads() -> Option<usize> {
+    let least = resource_limits().into_iter().map(|(_, bytes)| bytes).min()?;
+    Some(fitting(least)).filter(|fitting| *fitting < cores())
+}
+
+/// The number of threads whose stacks take a quarter of a limit, at least one.
+fn fitting(limit: u64) -> usize {
+    let each = 2 * QUERY_STACK_BYTES as u64;
+    usize::try_from(limit / 4 / each).unwrap_or(usize::MAX).max(1)
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn threads(query: &RawQuery) -> usize {
+    if query.threads == 0 { cores() } else { query.threads }
+}
+
+/// The bytes that the stacks of threads count for resource limits, used or not. As many threads of queries read as compute.
+fn stack_bytes(threads: usize) -> u64 {
+    2 * threads as u64 * QUERY_STACK_BYTES as u64 + OTHER_STACK_BYTES
+}
+
+/// The values that `read` finds in files, and the resource limits minus `stacks` and what the process has already.
+fn sorted(read: impl Fn(&str) -> Option<String>, limits: &[(Counted, u64)], stacks: u64) -> Vec<Memory> {
+    let statm = read("/proc/self/statm").unwrap_or_default();
+    let of_limit = |&(counts, bytes): &(Counted, u64)| {
+        let fixed = stacks + own_bytes(&statm, counts).unwrap_or(0);
+        Memory { bytes: bytes.saturating_sub(fixed), from: counts.name().to_owned(), counts, fixed }
+    };
+    let mut found = of_cgroups(&read);
+    found.extend(limits.iter().map(of_limit));
+    found.extend(of_machine(&read));
+    found.sort_by_key(|memory| memory.bytes);
+    found
 }
 
 /// The limits of the control groups of this process and of their parents.
@@ -73,7 +118,7 @@ fn of_cgroups(read: &impl Fn(&str) -> Option<String>) -> Vec<Memory> {
                 let from = format!("{CGROUPS}{root}{group}/{file}");
                 // "max" means no limit.
                 if let Some(bytes) = read(&from).and_then(|text| text.trim().parse().ok()) {
-                    found.push(Memory { bytes, from });
+                    found.push(Memory { bytes, from, counts: Counted::Group, fixed: 0 });
                 }
             }
         }
@@ -92,7 +137,7 @@ fn of_machine(read: &impl Fn(&str) -> Option<String>) -> Option<Memory> {
     let text = read(FILE)?;
     let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     let kib: u64 = total.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(Memory { bytes: kib * 1024, from: FILE.to_owned() })
+    Some(Memory { bytes: kib * 1024, from: FILE.to_owned(), counts: Counted::Resident, fixed: 0 })
 }
 
 #[cfg(test)]
@@ -101,10 +146,14 @@ mod tests {
 
     const MACHINE: (&str, &str) = ("/proc/meminfo", "MemTotal:        8000000 kB\nMemFree: 1 kB\n");
 
-    fn found(files: &[(&str, &str)], limits: &[(&'static str, u64)], stacks: u64) -> Option<(u64, String)> {
+    fn all(files: &[(&str, &str)], limits: &[(Counted, u64)], stacks: u64) -> Vec<Memory> {
         let read =
             |path: &str| files.iter().find(|(name, _)| *name == path).map(|(_, text)| (*text).to_owned());
-        smallest(read, limits.iter().copied(), stacks).map(|memory| (memory.bytes, memory.from))
+        sorted(read, limits, stacks)
+    }
+
+    fn found(files: &[(&str, &str)], limits: &[(Counted, u64)], stacks: u64) -> Option<(u64, String)> {
+        all(files, limits, stacks).first().map(|memory| (memory.bytes, memory.from.clone()))
     }
 
     fn memory(bytes: u64, from: &str) -> Option<(u64, String)> {
@@ -146,11 +195,32 @@ mod tests {
 
     #[test]
     fn resource_limits_count_less_the_stacks() {
-        let limits = [("RLIMIT_DATA", 1_000), ("RLIMIT_AS", 900)];
+        let limits = [(Counted::Data, 1_000), (Counted::AddressSpace, 900)];
         assert_eq!(found(&[MACHINE], &limits, 300), memory(600, "RLIMIT_AS"));
         assert_eq!(found(&[MACHINE], &limits[..1], 300), memory(700, "RLIMIT_DATA"));
-        let text = Memory { bytes: 5, from: "RLIMIT_AS".into() }.to_string();
-        assert_eq!(text, "5 bytes, from RLIMIT_AS");
+        let first = all(&[MACHINE], &limits, 300).swap_remove(0);
+        assert_eq!((first.to_string().as_str(), first.fixed), ("600 bytes, from RLIMIT_AS", 300));
+    }
+
+    #[test]
+    fn a_resource_limit_without_room_for_data_is_refused_with_what_it_needs() {
+        const MIB: u64 = 1024 * 1024;
+        let limit = |bytes| all(&[MACHINE], &[(Counted::Data, bytes)], 300 * MIB).swap_remove(0).check();
+        assert_eq!(limit(300 * MIB + MEMORY_BYTES_MIN), Ok(()));
+        let refused = limit(100 * MIB).unwrap_err();
+        let needed = (300 * MIB + MEMORY_BYTES_MIN).to_string();
+        assert!(refused.starts_with("RLIMIT_DATA allows ") && refused.contains(&needed), "{refused}");
+        let group = Memory { bytes: 1, from: "a file".into(), counts: Counted::Group, fixed: 0 };
+        assert_eq!(group.check(), Ok(()), "a control group counts what is touched");
+    }
+
+    #[test]
+    fn stacks_take_a_quarter_of_a_resource_limit() {
+        const MIB: u64 = 1024 * 1024;
+        let threads = [0, 512 * MIB, 1023 * MIB, 1024 * MIB, 2048 * MIB, u64::MAX].map(fitting);
+        assert_eq!(threads[..5], [1, 1, 1, 2, 4]);
+        assert!(threads[5] > 1_000);
+        assert_eq!(stack_bytes(2), 256 * MIB + OTHER_STACK_BYTES);
     }
 
     #[test]

@@ -12,13 +12,16 @@ mod raw;
 mod resolve;
 mod sources;
 mod tls;
+mod usage;
 
 pub(crate) use error::ConfigError;
+pub(crate) use memory::Memory;
 pub(crate) use raw::RawConfig;
 pub(crate) use resolve::{
     Config, LogFormat, PostgresConfig, SENSORS_DIRECTORY, StoreConfig, is_filter, parse_ttl,
 };
 pub(crate) use sources::Sources;
+pub(crate) use usage::{Counted, file_bytes, group_bytes, own_bytes};
 
 #[cfg(test)]
 mod tests;

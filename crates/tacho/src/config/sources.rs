@@ -8,7 +8,7 @@ use toml::{Table, Value};
 
 use super::derive::{ExplicitSettings, MemoryLimits};
 use super::error::{self, ConfigError};
-use super::memory::Memory;
+use super::memory::{Memory, fitting_threads};
 use super::resolve::Config;
 use super::{RawConfig, resolve};
 
@@ -58,8 +58,12 @@ impl Sources {
             // The file in a data directory cannot name another directory.
             raw.data = self.searched(&variables);
         }
-        let memory = self.memory.clone().or_else(|| Memory::find(&raw.query));
-        let limits = MemoryLimits::derive(memory, &explicit, &mut raw);
+        let threads = fitting_threads().filter(|_| raw.query.threads == 0);
+        raw.query.threads = threads.unwrap_or(raw.query.threads);
+        let bounds = self.memory.clone().map_or_else(|| Memory::all(&raw.query), |memory| vec![memory]);
+        let mut limits = MemoryLimits::derive(bounds.first().cloned(), &explicit, &mut raw);
+        limits.derived.extend(threads.map(|threads| ("query.threads", threads)));
+        limits.bounds = bounds;
         Ok((raw, limits))
     }
 

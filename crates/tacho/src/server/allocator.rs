@@ -1,24 +1,41 @@
-//! Settings of the system's allocator on a machine with little memory.
+//! Settings of the system's allocator.
 //!
 //! At first glibc returns large freed blocks to the system. But each freed block raises the threshold, up to 32 MiB, and glibc
 //! keeps smaller blocks for the thread. Threads that read batches of long rows then hold more memory than the limits of queries
-//! allow.
+//! allow. glibc also gives threads arenas of their own, eight for each core: what one thread has freed another one cannot use, and
+//! each arena takes 64 MiB of address space.
 
-#![allow(unsafe_code, reason = "the allocator's settings are a function of C")]
+#![allow(unsafe_code, reason = "the allocator's settings are functions of C")]
 
-/// Makes the allocator return blocks of a quarter of a MiB and more as soon as they are freed. Each costs a system call, so
-/// this is for machines with little memory.
+/// Makes the allocator return blocks of a quarter of a MiB and more as soon as they are freed, and share `arenas` arenas. The first
+/// costs a system call for each block, and with few arenas threads wait for each other, so this is for machines with little memory.
 #[cfg(target_env = "gnu")]
-pub(super) fn give_back_large_blocks() {
-    const LARGE_BYTES: libc::c_int = 256 * 1024;
-    // SAFETY: `mallopt` takes two numbers, and locks the settings that it changes.
-    if unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE_BYTES) } == 0 {
-        tracing::warn!(
-            "the system's allocator refuses to give large blocks back at once; memory may be short"
-        );
+pub(super) fn save_memory(arenas: i32) {
+    use crate::limits::ALLOCATOR_LARGE_BYTES;
+    let settings = [
+        (libc::M_MMAP_THRESHOLD, ALLOCATOR_LARGE_BYTES),
+        (libc::M_TRIM_THRESHOLD, ALLOCATOR_LARGE_BYTES),
+        (libc::M_ARENA_MAX, arenas),
+    ];
+    for (setting, value) in settings {
+        // SAFETY: `mallopt` takes two numbers, and locks the settings that it changes.
+        if unsafe { libc::mallopt(setting, value) } == 0 {
+            tracing::warn!(setting, "the system's allocator refuses a setting; memory may be short");
+        }
     }
 }
 
 /// Other allocators do this by default.
 #[cfg(not(target_env = "gnu"))]
-pub(super) fn give_back_large_blocks() {}
+pub(super) fn save_memory(_arenas: i32) {}
+
+/// Returns free pages of all arenas to the system. Threads that allocate wait meanwhile.
+#[cfg(target_env = "gnu")]
+pub(super) fn trim() {
+    // SAFETY: `malloc_trim` takes a number and locks each arena while it looks at it.
+    unsafe { libc::malloc_trim(0) };
+}
+
+/// Other allocators do this by themselves.
+#[cfg(not(target_env = "gnu"))]
+pub(super) fn trim() {}

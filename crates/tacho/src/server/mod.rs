@@ -7,6 +7,7 @@ mod door_options;
 mod door_task;
 mod doors;
 mod listener;
+mod memory_guard;
 mod open_files;
 mod retention;
 mod runtime_file;
@@ -33,10 +34,11 @@ use crate::config::{Config, SENSORS_DIRECTORY};
 use crate::data_directory::{
     create_directory, open_keys, open_registry, open_store_with, report_when_sealed,
 };
-use crate::limits::HTTP_WORKERS;
+use crate::limits::{HTTP_WORKERS, LIMITED_BLOCKING_THREADS};
 use crate::output::{Audience, tell};
 use crate::panics::Essential;
 use doors::Doors;
+use memory_guard::MemoryGuard;
 pub(crate) use open_files::OpenFiles;
 use runtime_file::RuntimeFileGuard;
 use signals::Signals;
@@ -53,21 +55,27 @@ pub(crate) struct Server {
     runtime_file: RuntimeFileGuard,
     data: PathBuf,
     audience: Audience,
+    _memory_guard: MemoryGuard,
 }
 
 impl Server {
     /// Starts a server. The first start prints the administrator's password.
     pub(crate) fn start(config: &Config, audience: Audience) -> anyhow::Result<Self> {
-        let runtime =
-            Builder::new_multi_thread().worker_threads(HTTP_WORKERS).thread_name("http").enable_all().build();
+        config.memory.check().map_err(anyhow::Error::msg)?;
+        // Before the threads start: each chooses its arena with its first allocation.
+        if let Some(arenas) = config.memory.arenas() {
+            allocator::save_memory(arenas);
+        }
+        let mut runtime = Builder::new_multi_thread();
+        if config.memory.has_resource_limit() {
+            runtime.max_blocking_threads(LIMITED_BLOCKING_THREADS);
+        }
+        let runtime = runtime.worker_threads(HTTP_WORKERS).thread_name("http").enable_all().build();
         let runtime = runtime.context("cannot start the threads of the HTTP door")?;
         let signals = Signals::take(&runtime)?;
         let tls = config.tls.clone().map(Tls::load).transpose()?;
         check_sensors_directory(config)?;
         config.memory.tell();
-        if config.memory.is_small() {
-            allocator::give_back_large_blocks();
-        }
         let files = OpenFiles::raise();
         create_directory(&config.data)?;
         let metrics = Arc::new(Metrics::new());
@@ -81,6 +89,8 @@ impl Server {
         let hub = hub.context("cannot open the broker")?;
         let sensors = VirtualSensors::new(memory, Arc::clone(&hub), store, kv);
         hub.open_sql(config.query.clone()).context("cannot start the threads of queries")?;
+        let memory_guard = MemoryGuard::start(&hub, config.memory.bounds.clone());
+        let memory_guard = memory_guard.context("cannot start the thread that watches the memory")?;
         report_when_sealed(&hub);
         hub.start_device_states(config.inactivity_timeout);
         resume_package_changes(&hub);
@@ -98,7 +108,18 @@ impl Server {
                 let runtime_file =
                     RuntimeFileGuard::write(&config.data, &RuntimeFile::of(doors.addresses()))?;
                 let data = config.data.clone();
-                Ok(Self { hub, sensors, runtime, doors, connectors, signals, runtime_file, data, audience })
+                Ok(Self {
+                    hub,
+                    sensors,
+                    runtime,
+                    doors,
+                    connectors,
+                    signals,
+                    runtime_file,
+                    data,
+                    audience,
+                    _memory_guard: memory_guard,
+                })
             }
             Err(error) => {
                 hub.close().context("while giving up the start")?;

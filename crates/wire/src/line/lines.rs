@@ -47,9 +47,19 @@ pub fn line_number(body: &[u8], at: usize) -> usize {
 impl<'a> Lines<'a> {
     /// The lines of a body. Lines that are not UTF-8 are bad lines.
     pub fn new(body: &'a [u8]) -> Self {
+        Self::starting_at(body, 0)
+    }
+
+    /// The lines of a body from an offset on, where a line begins.
+    pub fn starting_at(body: &'a [u8], offset: usize) -> Self {
         let mut lines = Self { body, text: "", text_at: 0, at: 0, fields: Vec::new() };
-        lines.load(0);
+        lines.load(offset.min(body.len()));
         lines
+    }
+
+    /// The offset in the body after the line that was read last.
+    pub fn position(&self) -> usize {
+        self.text_at + self.at
     }
 
     /// The lines of a text.

@@ -52,6 +52,29 @@ fn lines_end_at_breaks_outside_of_texts_and_comments_are_left_out() {
 }
 
 #[test]
+fn reading_goes_on_from_any_position() {
+    let body = b"m f=1\n\xff\nm f=\"one\ntwo\"\n# c\nm f=3";
+    let texts = |from: usize| {
+        let mut lines = Lines::starting_at(body, from);
+        let mut read = Vec::new();
+        loop {
+            let position = lines.position();
+            let Some(line) = lines.next_line() else { break };
+            read.push((position, line.map_or_else(|bad| bad.at, |line| line.at)));
+        }
+        assert_eq!(lines.position(), body.len());
+        read
+    };
+    let all = texts(0);
+    assert_eq!(all.iter().map(|(_, at)| *at).collect::<Vec<_>>(), [0, 6, 8, 26]);
+    for (n, (position, _)) in all.iter().enumerate() {
+        let rest: Vec<_> = texts(*position).iter().map(|(_, at)| *at).collect();
+        assert_eq!(rest, all[n..].iter().map(|(_, at)| *at).collect::<Vec<_>>());
+    }
+    assert_eq!(texts(1_000), []);
+}
+
+#[test]
 fn a_forgotten_quote_does_not_swallow_a_file() {
     let mut text = "m f=\"open 1\n".to_owned();
     while text.len() <= LINE_BYTES_MAX {

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use model::limits::BODY_MEMORY_FACTOR;
+use model::{MemoryPressure, MemoryShortage};
 use parking_lot::Mutex;
 use uuid::Uuid;
 
@@ -32,6 +34,7 @@ pub(crate) struct BodyLimits {
 #[derive(Debug)]
 pub(crate) struct Bodies {
     limits: BodyLimits,
+    pressure: Arc<MemoryPressure>,
     held: Mutex<ReservedBytes>,
 }
 
@@ -41,16 +44,19 @@ struct ReservedBytes {
     senders: HashMap<Sender, usize>,
 }
 
-/// An exceeded bound: its scope and its value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct OverBodyLimit {
-    pub(crate) whose: &'static str,
-    pub(crate) limit: usize,
+/// The server has no room for a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NoRoomForBody {
+    /// An exceeded bound: its scope and its value.
+    #[error("the bodies that {whose} may have in the server's memory are {limit} bytes at most; try again")]
+    Limit { whose: &'static str, limit: usize },
+    #[error(transparent)]
+    Memory(MemoryShortage),
 }
 
 impl Bodies {
-    pub(crate) fn new(limits: BodyLimits) -> Arc<Self> {
-        Arc::new(Self { limits, held: Mutex::default() })
+    pub(crate) fn new(limits: BodyLimits, pressure: Arc<MemoryPressure>) -> Arc<Self> {
+        Arc::new(Self { limits, pressure, held: Mutex::default() })
     }
 
     /// Opens the account of one body, without bytes.
@@ -58,7 +64,7 @@ impl Bodies {
         HeldBytes { bodies: Arc::clone(self), sender, bytes: 0 }
     }
 
-    fn charge(&self, sender: Sender, bytes: usize) -> Result<(), OverBodyLimit> {
+    fn charge(&self, sender: Sender, bytes: usize) -> Result<(), NoRoomForBody> {
         let (whose, limit) = match sender {
             Sender::Anonymous => ("senders without a login", self.limits.anonymous),
             Sender::Device(_) => ("this device", self.limits.device),
@@ -67,12 +73,12 @@ impl Bodies {
         let mut held = self.held.lock();
         let own = held.senders.get(&sender).copied().unwrap_or_default() + bytes;
         if own > limit {
-            return Err(OverBodyLimit { whose, limit });
+            return Err(NoRoomForBody::Limit { whose, limit });
         }
         // Anonymous senders do not use up the bytes of the others.
         let total = held.total + if sender == Sender::Anonymous { 0 } else { bytes };
         if total > self.limits.total {
-            return Err(OverBodyLimit { whose: "all senders together", limit: self.limits.total });
+            return Err(NoRoomForBody::Limit { whose: "all senders together", limit: self.limits.total });
         }
         held.total = total;
         held.senders.insert(sender, own);
@@ -102,8 +108,10 @@ pub(crate) struct HeldBytes {
 }
 
 impl HeldBytes {
-    /// Adds bytes that arrived.
-    pub(crate) fn add(&mut self, bytes: usize) -> Result<(), OverBodyLimit> {
+    /// Adds bytes that arrived. The rows that are made of them take memory too.
+    pub(crate) fn add(&mut self, bytes: usize) -> Result<(), NoRoomForBody> {
+        let [held, more] = [self.bytes, bytes].map(|bytes| bytes as u64 * BODY_MEMORY_FACTOR);
+        self.bodies.pressure.grow(held, more).map_err(NoRoomForBody::Memory)?;
         self.bodies.charge(self.sender, bytes)?;
         self.bytes += bytes;
         Ok(())
@@ -126,20 +134,39 @@ mod tests {
 
     #[test]
     fn each_sender_has_a_share_and_anonymous_senders_use_none_of_it() {
-        let bodies = Bodies::new(LIMITS);
+        let bodies = Bodies::new(LIMITS, Arc::default());
         let (device, other) = (Sender::Device(Uuid::from_u128(1)), Sender::Device(Uuid::from_u128(2)));
         let mut first = bodies.begin(device);
         first.add(5).unwrap();
-        assert_eq!(first.add(2), Err(OverBodyLimit { whose: "this device", limit: 6 }));
-        assert_eq!(bodies.begin(device).add(2).unwrap_err().whose, "this device", "in another request too");
+        assert_eq!(first.add(2), Err(NoRoomForBody::Limit { whose: "this device", limit: 6 }));
+        let again = bodies.begin(device).add(2);
+        assert_eq!(
+            again,
+            Err(NoRoomForBody::Limit { whose: "this device", limit: 6 }),
+            "in another request too"
+        );
         let mut second = bodies.begin(other);
         second.add(5).unwrap();
-        assert_eq!(second.add(1), Err(OverBodyLimit { whose: "all senders together", limit: 10 }));
+        assert_eq!(second.add(1), Err(NoRoomForBody::Limit { whose: "all senders together", limit: 10 }));
         let mut stranger = bodies.begin(Sender::Anonymous);
         stranger.add(4).unwrap();
-        assert_eq!(bodies.begin(Sender::Anonymous).add(1).unwrap_err().limit, 4);
+        let other = bodies.begin(Sender::Anonymous).add(1);
+        assert_eq!(other, Err(NoRoomForBody::Limit { whose: "senders without a login", limit: 4 }));
         drop((first, second, stranger));
         let held = bodies.held.lock();
         assert_eq!((held.total, held.senders.len()), (0, 0));
+    }
+
+    #[test]
+    fn a_body_waits_for_the_memory_of_the_process() {
+        const MIB: usize = 1024 * 1024;
+        let pressure = Arc::new(MemoryPressure::default());
+        let limits = BodyLimits { total: MIB, device: MIB, user: MIB, anonymous: MIB };
+        let bodies = Bodies::new(limits, Arc::clone(&pressure));
+        pressure.report(85, 100);
+        assert!(matches!(bodies.begin(Sender::Anonymous).add(MIB), Err(NoRoomForBody::Memory(_))));
+        assert_eq!(bodies.held.lock().senders.len(), 0);
+        pressure.report(0, 100 * MIB as u64);
+        assert_eq!(bodies.begin(Sender::Anonymous).add(MIB), Ok(()));
     }
 }

@@ -7,12 +7,12 @@ use axum::body::{Body, HttpBody};
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
-use super::bodies::{HeldBytes, OverBodyLimit, Sender};
+use super::bodies::{HeldBytes, NoRoomForBody, Sender};
 use super::session::Session;
 use super::state::HttpState;
 use crate::error::{ApiError, ErrorCode};
@@ -181,9 +181,7 @@ pub(crate) async fn read_body(
             let message = format!("the body did not arrive within {seconds} s; send it faster");
             ApiError::new(StatusCode::REQUEST_TIMEOUT, ErrorCode::BadRequest, "slow_body", message)
         }
-        Unread::OverLimit(OverBodyLimit { whose, limit }) => ApiError::busy(format!(
-            "the bodies that {whose} may have in the server's memory are {limit} bytes at most; try again"
-        )),
+        Unread::NoRoom(refused) => refused.into(),
         Unread::Broken(error) => ApiError::bad_request(format!("the body ended early: {error}")),
     })
 }
@@ -218,7 +216,7 @@ pub(crate) async fn discard(body: &mut Body) {
 enum Unread {
     TooLarge,
     Slow,
-    OverLimit(OverBodyLimit),
+    NoRoom(NoRoomForBody),
     Broken(axum::Error),
 }
 
@@ -226,22 +224,28 @@ async fn collect(body: &mut Body, limit: usize, mut account: HeldBytes) -> Resul
     if body.size_hint().lower() > limit as u64 {
         return Err(Unread::TooLarge);
     }
+    let announced = body.size_hint().exact().map_or(0, |bytes| bytes as usize);
     let mut first = Bytes::new();
-    let mut rest = BytesMut::new();
+    let mut all = Vec::new();
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame.map_err(Unread::Broken)?.into_data() else { continue };
-        if first.len() + rest.len() + data.len() > limit {
+        if first.len() + all.len() + data.len() > limit {
             return Err(Unread::TooLarge);
         }
         // Charged as it arrives: an announced length costs nothing.
-        account.add(data.len()).map_err(Unread::OverLimit)?;
-        if first.is_empty() {
+        account.add(data.len()).map_err(Unread::NoRoom)?;
+        if first.is_empty() && all.is_empty() {
             first = data;
-        } else {
-            rest.extend_from_slice(&data);
+            continue;
         }
+        if all.is_empty() {
+            // Memory that was never written to costs nothing, and a vector that grows is copied.
+            all.reserve_exact(announced.min(limit).max(first.len() + data.len()));
+            all.extend_from_slice(&std::mem::take(&mut first));
+        }
+        all.extend_from_slice(&data);
     }
-    let bytes = if rest.is_empty() { first } else { [first, rest.freeze()].concat().into() };
+    let bytes = if all.is_empty() { first } else { all.into() };
     Ok(HeldBody { bytes, _account: account })
 }
 
@@ -293,7 +297,8 @@ mod tests {
 
     #[tokio::test]
     async fn bodies_are_bounded_one_by_one_and_together() {
-        let bodies = Bodies::new(BodyLimits { total: 10, device: 10, user: 10, anonymous: 0 });
+        let limits = BodyLimits { total: 10, device: 10, user: 10, anonymous: 0 };
+        let bodies = Bodies::new(limits, Arc::default());
         let sender = Sender::Device(Uuid::nil());
         let read = async |size: usize, limit| {
             read_body(Request::new(Body::from(vec![b'x'; size])), limit, "", bodies.begin(sender)).await

@@ -64,7 +64,6 @@ impl HttpState {
             anonymous: memory.of(limits::ANONYMOUS_BODIES_BYTES_MAX).max(limits::LOGIN_BODY_BYTES_MAX),
         };
         Self {
-            hub,
             sensors,
             started: Instant::now(),
             reads: BlockingPool::new("reads", limits::READS_AT_ONCE, limits::READS_WAITING_MAX),
@@ -82,10 +81,11 @@ impl HttpState {
             ),
             passwords: Passwords::new(),
             polls: Polls::new(limits::POLLS_MAX, limits::POLLS_PER_DEVICE_MAX),
-            bodies: Bodies::new(bodies),
+            bodies: Bodies::new(bodies, Arc::clone(hub.memory_pressure())),
             answers: Budget::new(limits::ANSWER_BUDGET.on(memory)),
             subscriptions: Budget::new(limits::SUBSCRIPTION_BUDGET.on(memory)),
             maintenance: Arc::new(Semaphore::new(limits::MAINTENANCE_AT_ONCE)),
+            hub,
             options,
             gate,
             stop,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use hub::ByClass;
 use hub::broker::{Acknowledged, Dropped, Publication};
 use mio::{Events, Token};
-use model::Batch;
+use model::{Batch, MemoryLevel};
 use slab::Slab;
 use wire::mqtt::ReasonCode;
 
@@ -209,9 +209,12 @@ impl Worker {
         self.throttled_until.is_some() || self.waits_for_store()
     }
 
-    /// Whether messages must wait for the store.
+    /// Whether messages must wait for the store, or for the memory of the process.
     pub(super) fn waits_for_store(&self) -> bool {
-        self.stalled || self.store_busy || self.queues.groups() >= limits::GROUPS_IN_FLIGHT_MAX
+        self.stalled
+            || self.store_busy
+            || self.queues.groups() >= limits::GROUPS_IN_FLIGHT_MAX
+            || self.state.hub.memory_pressure().level() == MemoryLevel::Critical
     }
 
     /// Whether a batch has no room for another message.

@@ -262,7 +262,7 @@ fn tables_to_come(namespace: &Namespace, profiles: &[Arc<Profile>]) -> Vec<Table
 impl Hub {
     /// Starts the query engine. Call it once, before the doors start.
     pub fn open_sql(&self, limits: QueryLimits) -> Result<(), SqlError> {
-        let engine = Engine::new(Arc::clone(&self.store), limits)?;
+        let engine = Engine::under(Arc::clone(self.memory_pressure()), Arc::clone(&self.store), limits)?;
         if self.sql.set(engine).is_err() {
             return Err(SqlError::Bug { message: "the SQL engine was started twice".into() });
         }

@@ -86,6 +86,7 @@ async fn read(
     let strict = params.flag("useStrictDataTypes")?;
     let (hub, pool_of) = (Arc::clone(&state.hub), Arc::clone(state));
     let bytes_max = state.answer_bytes_max();
+    let is_history = matches!(wanted, ValuesRequest::History(_));
     let read = move || match wanted {
         ValuesRequest::Latest(keys) => {
             let found = hub.shown_latest(session.caller(), &shown, keys.as_deref())?;
@@ -99,7 +100,10 @@ async fn read(
             Ok(json_response(Body::new(answer.into_body())))
         }
     };
-    state.reads.run(read).await?
+    match is_history {
+        true => state.reads.run_large(state.hub.memory_pressure(), bytes_max, read).await?,
+        false => state.reads.run(read).await?,
+    }
 }
 
 /// `POST /api/tacho/values` with a JSON array of device ids: for each device the answer of [`values`] with the same
@@ -136,7 +140,7 @@ async fn values_of_many(
                     }
                 }
             };
-            state.reads.run(read).await?
+            state.reads.run_large(state.hub.memory_pressure(), bytes_max, read).await?
         }
         Selection::Groups(named) => {
             let request = wanted.reduced()?;
@@ -149,7 +153,7 @@ async fn values_of_many(
                     Histories { hub: &hub, caller: session.caller(), request: &request, form, bytes_max };
                 histories.of_groups(&groups, &workers())
             };
-            state.reads.run(read).await?
+            state.reads.run_large(state.hub.memory_pressure(), bytes_max, read).await?
         }
     };
     Ok(json_response(Body::new(answer?.into_body())))
