@@ -136,7 +136,7 @@ class Load:
                 self._did("mqtt")
 
     def _http(self, number: int):
-        device, numbers, sent = self.devices[self.counts["mqtt"] + number], random.Random(number), 0
+        device, numbers, sent = self.devices[-1 - number], random.Random(number), 0
         session = requests.Session()
         while not self.stop.is_set():
             rows = [{"ts": BEGIN_MS + sent + n, "values": {"n": sent + n, "text": long_text(numbers)}} for n in range(20)]

@@ -172,7 +172,7 @@ def check_acknowledged(load: Load):
     assert not lost, f"rows that are there, and acknowledged ones: {lost}"
 
 
-def test_all_doors_at_once_in_a_small_control_group(own_server, control_group):
+def test_all_doors_at_once_in_a_small_control_group(control_group, own_server):
     """The kernel would kill the process at 256 MiB. All clients make progress, and no acknowledged row is lost."""
     server = own_server(env=POSTGRES, group=control_group)
     with Load(server) as load:

@@ -31,7 +31,7 @@ pub use blame::Blame;
 pub use date::Date;
 pub use durability::Durability;
 pub use interval::Interval;
-pub use memory_pressure::{MemoryLevel, MemoryPressure, MemoryShortage};
+pub use memory_pressure::{MemoryLevel, MemoryPressure, MemoryReservation, MemoryShortage};
 pub use name::NameError;
 pub use panics::PanicEndsProcess;
 pub use resource_errors::is_transient;

@@ -239,6 +239,14 @@ pub const MEMORY_HIGH_PERCENT: u64 = 80;
 /// The same above which the server also stops reading messages. What is left is for work that has begun, and for the pages of the
 /// program's file.
 pub const MEMORY_CRITICAL_PERCENT: u64 = 90;
+/// Percentage of the available memory that statements, histories and bodies in progress may reserve together. The rest is for rows,
+/// caches and connections.
+pub const MEMORY_RESERVED_PERCENT: u64 = 40;
+/// A history in progress reserves this many times its longest answer: the values, their text, and pages of files that are decoded;
+/// but at most one part of [`HISTORY_SHARE_MAX`] of the memory.
+pub const HISTORY_MEMORY_FACTOR: u64 = 3;
+/// See [`HISTORY_MEMORY_FACTOR`].
+pub const HISTORY_SHARE_MAX: u64 = 12;
 /// A level of memory pressure ends this many percent below its watermark.
 pub const MEMORY_HYSTERESIS_PERCENT: u64 = 5;
 /// Work of this many bytes may begin up to the critical watermark: a message of a device, or a short answer.
@@ -249,8 +257,8 @@ pub const RELIEF_FLUSH_RATIO: usize = 4;
 pub const MEMORY_SAMPLE_INTERVAL: Duration = Duration::from_millis(50);
 /// Bytes in memory for each byte of a body: the body, and the rows that are made of it.
 pub const BODY_MEMORY_FACTOR: u64 = 4;
-/// Bytes that must be free below the high watermark for a statement to begin, besides what it will allocate within its own limits.
-pub const STATEMENT_BYTES_MIN: u64 = 4 * 1024 * 1024;
+/// Under critical memory pressure statements end that hold more than this.
+pub const STATEMENT_KEPT_BYTES: u64 = 4 * 1024 * 1024;
 /// How long a statement, or the read of a history, waits for memory before it is refused.
 pub const MEMORY_WAIT_MAX: Duration = Duration::from_secs(5);
 
@@ -359,6 +367,8 @@ pub struct QueryLimits {
     pub threads: usize,
     /// Most rows of one batch.
     pub batch_rows: usize,
+    /// Bytes that reads may add to the cache of the store, if it has one. They count for the statement that reads.
+    pub read_cache_bytes_max: usize,
 }
 
 impl Default for QueryLimits {
@@ -372,6 +382,7 @@ impl Default for QueryLimits {
             waiting_time_max: Duration::from_secs(10),
             threads: 0,
             batch_rows: 8 * 1024,
+            read_cache_bytes_max: 0,
         }
     }
 }

@@ -1,11 +1,14 @@
 //! Memory pressure: how much of the available memory the process uses, and what may still begin.
 //!
-//! Someone samples the memory and reports it. Who is about to begin large work asks first, and refuses it or lets it wait.
+//! Someone samples the memory and reports it. Large work reserves its bytes before it begins, so that works which begin between two
+//! samples know of each other. What cannot be reserved waits or is refused.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use crate::limits::{
-    MEMORY_CRITICAL_PERCENT, MEMORY_HIGH_PERCENT, MEMORY_HYSTERESIS_PERCENT, MEMORY_SMALL_WORK_BYTES,
+    MEMORY_CRITICAL_PERCENT, MEMORY_HIGH_PERCENT, MEMORY_HYSTERESIS_PERCENT, MEMORY_RESERVED_PERCENT,
+    MEMORY_SMALL_WORK_BYTES,
 };
 
 /// A level of memory pressure.
@@ -27,7 +30,7 @@ impl MemoryLevel {
     pub fn of(used: u64, available: u64, before: Self) -> Self {
         let is_above = |level: Self, watermark: u64| {
             let percent = if before >= level { watermark - MEMORY_HYSTERESIS_PERCENT } else { watermark };
-            u128::from(used) * 100 > u128::from(available) * u128::from(percent)
+            used > part(available, percent)
         };
         if is_above(Self::Critical, MEMORY_CRITICAL_PERCENT) {
             Self::Critical
@@ -48,16 +51,24 @@ impl MemoryLevel {
     }
 }
 
+/// A percentage of bytes.
+fn part(bytes: u64, percent: u64) -> u64 {
+    bytes / 100 * percent + bytes % 100 * percent / 100
+}
+
 /// Large work may not begin, because the memory is nearly used up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the server uses {used} of {available} bytes of memory and begins no work of {wanted} bytes now; try again in a second"
+    "the server uses {used} of {available} bytes of memory, requests that run may take {reserved}, and this one takes {wanted}; try \
+     again in a second"
 )]
 pub struct MemoryShortage {
     /// Bytes in use.
     pub used: u64,
     /// Bytes that the process may use.
     pub available: u64,
+    /// Bytes that work in progress has reserved.
+    pub reserved: u64,
     /// Bytes that the work takes.
     pub wanted: u64,
 }
@@ -66,10 +77,19 @@ pub struct MemoryShortage {
 #[derive(Debug, Default)]
 pub struct MemoryPressure {
     level: AtomicU8,
-    /// Bytes in use at the last report, and those of work that began since.
+    /// Bytes in use at the last report.
     used: AtomicU64,
     /// Zero before the first report.
     available: AtomicU64,
+    /// Bytes of all [`MemoryReservation`]s.
+    reserved: AtomicU64,
+}
+
+/// Bytes that large work may take, until this is dropped.
+#[derive(Debug)]
+pub struct MemoryReservation {
+    pressure: Arc<MemoryPressure>,
+    bytes: u64,
 }
 
 impl MemoryPressure {
@@ -102,35 +122,64 @@ impl MemoryPressure {
         self.available.load(Ordering::Relaxed)
     }
 
-    /// Whether work that takes `bytes` may begin. Its bytes count from now on. Work of a few kilobytes may begin up to the critical
-    /// watermark, so that small messages pass while large ones wait.
-    ///
-    /// # Errors
-    /// The memory would be above the watermark.
-    pub fn admit(&self, bytes: u64) -> Result<(), MemoryShortage> {
-        self.grow(0, bytes)
+    /// Bytes that work in progress has reserved.
+    pub fn reserved(&self) -> u64 {
+        self.reserved.load(Ordering::Relaxed)
     }
 
-    /// Whether work that has taken `held` bytes may take `bytes` more.
+    /// The error for work that takes `wanted` bytes.
+    pub fn shortage(&self, wanted: u64) -> MemoryShortage {
+        let (used, available, reserved) = (self.used(), self.available(), self.reserved());
+        MemoryShortage { used, available, reserved, wanted }
+    }
+
+    /// Reserves memory for work that takes `bytes`.
     ///
     /// # Errors
-    /// The memory would be above the watermark.
-    pub fn grow(&self, held: u64, bytes: u64) -> Result<(), MemoryShortage> {
+    /// See [`MemoryReservation::grow`].
+    pub fn reserve(self: &Arc<Self>, bytes: u64) -> Result<MemoryReservation, MemoryShortage> {
+        let mut reservation = MemoryReservation { pressure: Arc::clone(self), bytes: 0 };
+        reservation.grow(bytes)?;
+        Ok(reservation)
+    }
+
+    fn add(&self, held: u64, bytes: u64) -> Result<(), MemoryShortage> {
         let available = self.available();
         if available == 0 {
+            self.reserved.fetch_add(bytes, Ordering::Relaxed);
             return Ok(());
         }
-        let (last, percent) = match held.saturating_add(bytes) <= MEMORY_SMALL_WORK_BYTES {
-            true => (MemoryLevel::High, MEMORY_CRITICAL_PERCENT),
-            false => (MemoryLevel::Normal, MEMORY_HIGH_PERCENT),
+        // Work of a few kilobytes may begin up to the critical watermark, so that small messages pass while large ones wait.
+        let is_small = held.saturating_add(bytes) <= MEMORY_SMALL_WORK_BYTES;
+        let last = if is_small { MemoryLevel::High } else { MemoryLevel::Normal };
+        let max = part(available, MEMORY_RESERVED_PERCENT);
+        let add = |reserved: u64| {
+            let sum = reserved.saturating_add(bytes);
+            // Work that takes more than all may have runs alone.
+            (is_small || sum <= max || reserved == held).then_some(sum)
         };
-        let used = self.used();
-        let sum = used.saturating_add(bytes);
-        if self.level() > last || u128::from(sum) * 100 > u128::from(available) * u128::from(percent) {
-            return Err(MemoryShortage { used, available, wanted: bytes });
-        }
-        self.used.fetch_add(bytes, Ordering::Relaxed);
+        let fits = self.level() <= last
+            && self.reserved.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok();
+        if fits { Ok(()) } else { Err(self.shortage(bytes)) }
+    }
+}
+
+impl MemoryReservation {
+    /// Reserves more for the same work.
+    ///
+    /// # Errors
+    /// The memory is above the high watermark (for small work: above the critical one), or all reservations would be more than their
+    /// part of the memory. Then this one keeps what it has.
+    pub fn grow(&mut self, bytes: u64) -> Result<(), MemoryShortage> {
+        self.pressure.add(self.bytes, bytes)?;
+        self.bytes += bytes;
         Ok(())
+    }
+}
+
+impl Drop for MemoryReservation {
+    fn drop(&mut self) {
+        self.pressure.reserved.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -138,38 +187,48 @@ impl MemoryPressure {
 mod tests {
     use super::*;
 
+    const MIB: u64 = 1024 * 1024;
+
     #[test]
     fn a_level_begins_at_its_watermark_and_ends_below_it() {
         use MemoryLevel::{Critical, High, Normal};
         let of = |used, before| MemoryLevel::of(used, 100, before);
-        assert_eq!(
-            [80, 81, 90, 91, 200].map(|used| of(used, Normal)),
-            [Normal, High, High, Critical, Critical]
-        );
+        assert_eq!([80, 81, 90].map(|used| of(used, Normal)), [Normal, High, High]);
+        assert_eq!([91, 200].map(|used| of(used, Normal)), [Critical, Critical]);
         assert_eq!([75, 76, 91].map(|used| of(used, High)), [Normal, High, Critical]);
         assert_eq!([75, 80, 85, 86].map(|used| of(used, Critical)), [Normal, High, High, Critical]);
         assert_eq!(MemoryLevel::of(u64::MAX, u64::MAX, Normal), Critical, "no overflow");
+        assert_eq!(Critical.name(), "critical");
     }
 
     #[test]
-    fn work_begins_while_there_is_room_for_it() {
-        const MIB: u64 = 1024 * 1024;
-        let pressure = MemoryPressure::default();
-        assert_eq!(pressure.admit(u64::MAX), Ok(()), "nothing is known about the memory");
-        pressure.report(60 * MIB, 100 * MIB);
-        assert_eq!(pressure.admit(15 * MIB), Ok(()));
-        let refused = pressure.admit(15 * MIB).unwrap_err();
-        assert_eq!(refused, MemoryShortage { used: 75 * MIB, available: 100 * MIB, wanted: 15 * MIB });
-        assert!(refused.to_string().contains("78643200 of 104857600 bytes"), "{refused}");
-        assert_eq!(pressure.admit(5 * MIB), Ok(()));
-        // A new sample counts what really is in use.
-        pressure.report(60 * MIB, 100 * MIB);
-        assert_eq!(pressure.admit(15 * MIB), Ok(()));
-        assert_eq!(pressure.report(85 * MIB, 100 * MIB), (MemoryLevel::Normal, MemoryLevel::High));
-        assert_eq!((pressure.admit(1_000), pressure.admit(MIB).is_err()), (Ok(()), true));
-        assert!(pressure.grow(MIB, 1_000).is_err(), "a large body does not become larger");
-        assert_eq!(pressure.report(95 * MIB, 100 * MIB).1, MemoryLevel::Critical);
-        assert!(pressure.admit(1_000).is_err());
-        assert_eq!((pressure.level().name(), pressure.used()), ("critical", 95 * MIB));
+    fn works_that_begin_at_once_share_a_part_of_the_memory() {
+        let pressure = Arc::new(MemoryPressure::default());
+        assert!(pressure.reserve(u64::MAX / 2).is_ok(), "nothing is known about the memory");
+        pressure.report(30 * MIB, 100 * MIB);
+        let mut first = pressure.reserve(30 * MIB).unwrap();
+        let refused = pressure.reserve(11 * MIB).unwrap_err();
+        let (used, available, reserved) = (30 * MIB, 100 * MIB, 30 * MIB);
+        assert_eq!(refused, MemoryShortage { used, available, reserved, wanted: 11 * MIB });
+        assert!(refused.to_string().contains("31457280 of 104857600 bytes"), "{refused}");
+        let second = pressure.reserve(10 * MIB).unwrap();
+        assert!(first.grow(1).is_err());
+        assert!(pressure.reserve(1_000).is_ok(), "small work passes");
+        drop(second);
+        first.grow(70 * MIB).unwrap();
+        assert_eq!(pressure.reserved(), 100 * MIB, "large work runs alone");
+        drop(first);
+        assert_eq!(pressure.reserved(), 0);
+    }
+
+    #[test]
+    fn no_large_work_begins_above_the_high_watermark() {
+        let pressure = Arc::new(MemoryPressure::default());
+        pressure.report(85 * MIB, 100 * MIB);
+        assert!(pressure.reserve(1_000).is_ok() && pressure.reserve(MIB).is_err());
+        let mut body = pressure.reserve(MEMORY_SMALL_WORK_BYTES).unwrap();
+        assert!(body.grow(1).is_err(), "a small body does not become a large one");
+        assert_eq!(pressure.report(95 * MIB, 100 * MIB), (MemoryLevel::High, MemoryLevel::Critical));
+        assert!(pressure.reserve(1_000).is_err());
     }
 }

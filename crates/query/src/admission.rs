@@ -7,8 +7,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use model::limits::{MEMORY_SAMPLE_INTERVAL, MEMORY_WAIT_MAX, STATEMENT_BYTES_MIN};
-use model::{MemoryPressure, MemoryShortage};
+use model::limits::{MEMORY_SAMPLE_INTERVAL, MEMORY_WAIT_MAX};
+use model::{MemoryPressure, MemoryReservation, MemoryShortage};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
@@ -27,6 +27,8 @@ const ASKING_TIME: Duration = Duration::from_secs(60);
 pub(crate) struct Permit {
     places: Arc<Places>,
     tenant: TenantKey,
+    /// What the query may take of the memory of the process.
+    memory: Option<MemoryReservation>,
 }
 
 #[derive(Debug)]
@@ -34,6 +36,8 @@ pub(crate) struct Admission {
     places: Arc<Places>,
     waiting_time_max: Duration,
     pressure: Arc<MemoryPressure>,
+    /// Bytes that a query reserves.
+    query_bytes: u64,
 }
 
 #[derive(Debug)]
@@ -67,30 +71,30 @@ struct Tenant {
 impl Admission {
     pub(crate) fn new(running_max: usize, waiting_max: usize, waiting_time_max: Duration) -> Self {
         let places = Places { running_max: running_max.max(1), waiting_max, state: Mutex::default() };
-        Self { places: Arc::new(places), waiting_time_max, pressure: Arc::default() }
+        Self { places: Arc::new(places), waiting_time_max, pressure: Arc::default(), query_bytes: 0 }
     }
 
-    /// Lets queries run only while the memory of the process allows it.
-    pub(crate) fn under(self, pressure: Arc<MemoryPressure>) -> Self {
-        Self { pressure, ..self }
+    /// Lets queries run only while the memory of the process has room for `query_bytes` for each.
+    pub(crate) fn under(self, pressure: Arc<MemoryPressure>, query_bytes: u64) -> Self {
+        Self { pressure, query_bytes, ..self }
     }
 
     /// Waits until a query of the tenant may run. It counts as running until the permit is dropped.
     pub(crate) async fn enter(&self, tenant: TenantKey) -> Result<Permit, QueryError> {
-        let permit = self.place(tenant).await?;
-        self.memory().await.map_err(QueryError::Memory)?;
+        let mut permit = self.place(tenant).await?;
+        permit.memory = Some(self.memory().await.map_err(QueryError::Memory)?);
         Ok(permit)
     }
 
     /// Waits until the memory of the process allows another statement.
-    async fn memory(&self) -> Result<(), MemoryShortage> {
+    async fn memory(&self) -> Result<MemoryReservation, MemoryShortage> {
         let began = Instant::now();
         loop {
-            match self.pressure.admit(STATEMENT_BYTES_MIN) {
+            match self.pressure.reserve(self.query_bytes) {
                 Err(shortage) if began.elapsed() >= MEMORY_WAIT_MAX => return Err(shortage),
                 // Each sample may find more room.
                 Err(_) => tokio::time::sleep(MEMORY_SAMPLE_INTERVAL).await,
-                Ok(()) => return Ok(()),
+                Ok(reservation) => return Ok(reservation),
             }
         }
     }
@@ -167,7 +171,7 @@ impl Places {
         let of_tenant = state.tenants.get_mut(&tenant).expect("BUG: a tenant that asks is known");
         of_tenant.running += 1;
         of_tenant.got = state.given;
-        Permit { places: Arc::clone(self), tenant }
+        Permit { places: Arc::clone(self), tenant, memory: None }
     }
 
     /// Gives free places to those that wait.
@@ -320,11 +324,11 @@ mod tests {
         assert_eq!(*order.lock(), [1, 2, 1, 2, 1, 1, 1, 1]);
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn a_query_waits_for_memory_and_is_refused_after_a_while() {
+    #[tokio::test]
+    async fn a_query_waits_for_memory() {
         const MIB: u64 = 1024 * 1024;
         let pressure = Arc::new(MemoryPressure::default());
-        let admission = Arc::new(Admission::new(4, 100, NOW).under(Arc::clone(&pressure)));
+        let admission = Arc::new(Admission::new(4, 100, NOW).under(Arc::clone(&pressure), MIB));
         pressure.report(95 * MIB, 100 * MIB);
         let waiting = tokio::spawn({
             let admission = Arc::clone(&admission);
@@ -334,7 +338,11 @@ mod tests {
         assert!(!waiting.is_finished());
         pressure.report(10 * MIB, 100 * MIB);
         waiting.await.unwrap().unwrap();
-        assert_eq!(admission.running(), 0);
+        assert_eq!((admission.running(), pressure.reserved()), (0, 0));
+        let permit = entered(&admission, 1).await;
+        assert_eq!(pressure.reserved(), MIB);
+        drop(permit);
+        assert_eq!(pressure.reserved(), 0);
     }
 
     #[tokio::test]

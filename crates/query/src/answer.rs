@@ -178,6 +178,7 @@ mod tests {
     use std::sync::Arc;
 
     use arrow_array::{ArrayRef, Int64Array};
+    use model::limits::QueryLimits;
 
     use super::*;
 
@@ -203,7 +204,8 @@ mod tests {
     }
 
     fn scope() -> Arc<Scope> {
-        Scope::open(usize::MAX / 4, scope::TotalAllocated::new(usize::MAX / 4, Arc::default())).unwrap()
+        let total = scope::TotalAllocated::new(&QueryLimits::default(), Arc::default());
+        Scope::open(usize::MAX / 4, total).unwrap()
     }
 
     fn refused() -> Result<(), QueryError> {

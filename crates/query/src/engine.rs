@@ -126,9 +126,9 @@ impl Engine {
             plans: PlanCache::default(),
             schemas: Arc::default(),
             admission: Admission::new(limits.running_max, limits.waiting_max, limits.waiting_time_max)
-                .under(pressure),
+                .under(Arc::clone(&pressure), query_bytes(&limits)),
             memory: TotalMemory::new(limits.memory_bytes_total_max),
-            allocated: TotalAllocated::new(limits.memory_bytes_total_max, Arc::clone(&pressure)),
+            allocated: TotalAllocated::new(&limits, pressure),
             scopes: Scopes::default(),
             runtime,
             threads: Threads::start(threads, limits.running_max)?,
@@ -222,6 +222,11 @@ impl Engine {
         let (schema, headings) = task.first(opening).await?;
         Ok(Answer { schema, headings, batches: Batches::new(ready, task, scope) })
     }
+}
+
+/// What a query reserves: its share of what all queries may allocate.
+fn query_bytes(limits: &QueryLimits) -> u64 {
+    scope::allocated_max(limits.memory_bytes_total_max) as u64 / limits.running_max.max(1) as u64
 }
 
 impl Inner {

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use datafusion::common::runtime::{JoinSetTracer, set_join_set_tracer};
 use futures_util::future::BoxFuture;
-use model::limits::STATEMENT_BYTES_MIN;
-use model::{MemoryLevel, MemoryPressure, MemoryShortage};
+use model::limits::{QueryLimits, STATEMENT_KEPT_BYTES};
+use model::{MemoryLevel, MemoryPressure};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -32,14 +32,22 @@ const ALLOCATED_RATIO_MAX: usize = 2;
 pub(crate) struct TotalAllocated {
     bytes: AtomicUsize,
     max: usize,
+    /// Bytes that reads may add to the cache of the store. They count for the statement that reads.
+    cached_max: usize,
     pressure: Arc<MemoryPressure>,
 }
 
+/// What statements may allocate whose operators may hold `held_max` bytes.
+pub(crate) fn allocated_max(held_max: usize) -> usize {
+    held_max.saturating_mul(ALLOCATED_RATIO_MAX)
+}
+
 impl TotalAllocated {
-    /// Creates the total for statements whose operators may hold `held_max` bytes together.
-    pub(crate) fn new(held_max: usize, pressure: Arc<MemoryPressure>) -> Arc<Self> {
-        let max = held_max.saturating_mul(ALLOCATED_RATIO_MAX);
-        Arc::new(Self { bytes: AtomicUsize::new(0), max, pressure })
+    /// Creates the total for all statements of an engine.
+    pub(crate) fn new(limits: &QueryLimits, pressure: Arc<MemoryPressure>) -> Arc<Self> {
+        let cached_max = limits.read_cache_bytes_max;
+        let max = allocated_max(limits.memory_bytes_total_max).saturating_add(cached_max);
+        Arc::new(Self { bytes: AtomicUsize::new(0), max, cached_max, pressure })
     }
 
     /// The bytes, as of the last time that each statement reported.
@@ -100,7 +108,7 @@ impl Scope {
         })?;
         Ok(Arc::new(Self {
             account,
-            max: held_max.saturating_mul(ALLOCATED_RATIO_MAX),
+            max: allocated_max(held_max).saturating_add(total.cached_max),
             total,
             in_total: Mutex::default(),
             over: OnceLock::new(),
@@ -151,10 +159,9 @@ impl Scope {
         }
         // The limits of all parts of the process leave room, but a part may take more than it counts. Before the process is killed,
         // statements end that hold more than a little.
-        let pressure = &self.total.pressure;
-        if used as u64 > STATEMENT_BYTES_MIN && pressure.level() == MemoryLevel::Critical {
-            let (wanted, used, available) = (used as u64, pressure.used(), pressure.available());
-            return Err(self.end_over(QueryError::Memory(MemoryShortage { used, available, wanted })));
+        let (pressure, used) = (&self.total.pressure, used as u64);
+        if used > STATEMENT_KEPT_BYTES && pressure.level() == MemoryLevel::Critical {
+            return Err(self.end_over(QueryError::Memory(pressure.shortage(used))));
         }
         Ok(())
     }
@@ -163,7 +170,7 @@ impl Scope {
         let error = QueryError::OverLimit {
             what: "what the statement allocates",
             limit: format!(
-                "{} MiB for {whose}, {ALLOCATED_RATIO_MAX} times what operators may hold",
+                "{} MiB for {whose}, {ALLOCATED_RATIO_MAX} times what operators may hold and the read cache",
                 max / MIB
             ),
             remedy: "read a shorter range or fewer series, or make shorter text",

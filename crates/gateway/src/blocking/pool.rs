@@ -59,19 +59,26 @@ impl BlockingPool {
     /// The same, and a lack of memory.
     pub(crate) async fn run_large<T: Send + 'static>(
         &self,
-        pressure: &MemoryPressure,
-        bytes: usize,
+        pressure: &Arc<MemoryPressure>,
+        bytes: u64,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, PoolError> {
         let permit = self.permit().await?;
         let began = Instant::now();
-        while let Err(shortage) = pressure.admit(bytes as u64) {
-            if began.elapsed() >= MEMORY_WAIT_MAX {
-                return Err(PoolError::Memory(shortage));
+        let memory = loop {
+            match pressure.reserve(bytes) {
+                Err(shortage) if began.elapsed() >= MEMORY_WAIT_MAX => {
+                    return Err(PoolError::Memory(shortage));
+                }
+                // Each sample of the memory may find more room.
+                Err(_) => tokio::time::sleep(MEMORY_SAMPLE_INTERVAL).await,
+                Ok(memory) => break memory,
             }
-            // Each sample of the memory may find more room.
-            tokio::time::sleep(MEMORY_SAMPLE_INTERVAL).await;
-        }
+        };
+        let work = move || {
+            let _memory = memory;
+            work()
+        };
         run_with(permit, work).await
     }
 
@@ -199,14 +206,14 @@ mod tests {
 
     #[tokio::test]
     async fn a_large_job_waits_for_memory() {
-        let (pool, pressure) = (BlockingPool::new("reads", 1, 1), MemoryPressure::default());
+        let (pool, pressure) = (BlockingPool::new("reads", 1, 1), Arc::<MemoryPressure>::default());
         assert_eq!(pool.run_large(&pressure, 1, || 1).await, Ok(1), "nothing is known about the memory");
         pressure.report(900, 1_000);
         let mut waits = std::pin::pin!(pool.run_large(&pressure, 1, || 2));
         assert!(tokio::time::timeout(2 * MEMORY_SAMPLE_INTERVAL, &mut waits).await.is_err());
         pressure.report(0, 1_000);
         assert_eq!(waits.await, Ok(2));
-        assert_eq!(pool.run(|| 3).await, Ok(3), "the permit is given back");
+        assert_eq!((pool.run(|| 3).await, pressure.reserved()), (Ok(3), 0), "all is given back");
     }
 
     async fn panics() {

@@ -39,7 +39,7 @@ const MERGE_INPUTS: Share = Share { small: limits::COMPACTION_FAN_IN, whole: lim
 /// Thousandths of the doors' limits: answers, bodies, subscriptions, statements, partial packets, live updates.
 const DOORS: Share = Share { small: 31, whole: 1_000 };
 /// Rows of a batch of a read. Rows of some kilobytes make a large batch.
-const SMALL_BATCH_ROWS: usize = 512;
+const SMALL_BATCH_ROWS: usize = 128;
 /// Statements at once. They share [`SMALL_QUERIES_BYTES`].
 const RUNNING: Share = Share { small: 4, whole: 16 };
 const RUNNING_MIN: usize = 2;

@@ -184,7 +184,7 @@ pub(super) fn resolve(raw: RawConfig, memory: MemoryLimits) -> Result<Config, Co
         postgres: postgres(&raw.postgres)?,
         time_series: time_series(&raw.time_series)?,
         tls,
-        query: query(&raw.query, &memory)?,
+        query: query(&raw.query, raw.store.read_cache_bytes_max, &memory)?,
         store: store(&raw.store, &memory)?,
         ingest: ingest(&raw.ingest, &memory)?,
         inactivity_timeout: inactivity_timeout(&raw.devices)?,
@@ -266,7 +266,11 @@ fn targets(key: &'static str, texts: &[String]) -> Result<Arc<AllowedTargets>, C
     targets.map(Arc::new).map_err(|(text, error)| ConfigError::value(key, format!("\"{text}\""), error.to_string()))
 }
 
-fn query(raw: &RawQuery, memory: &MemoryLimits) -> Result<QueryLimits, ConfigError> {
+fn query(
+    raw: &RawQuery,
+    read_cache_bytes_max: usize,
+    memory: &MemoryLimits,
+) -> Result<QueryLimits, ConfigError> {
     within("query.timeout_s", raw.timeout_s as usize, 1, 86_400)?;
     within("query.memory_bytes_max", raw.memory_bytes_max, 1 << 20, usize::MAX)?;
     within("query.memory_bytes_total_max", raw.memory_bytes_total_max, raw.memory_bytes_max, usize::MAX)?;
@@ -281,6 +285,7 @@ fn query(raw: &RawQuery, memory: &MemoryLimits) -> Result<QueryLimits, ConfigErr
         waiting_max: raw.waiting_max,
         threads: raw.threads,
         batch_rows: memory.batch_rows,
+        read_cache_bytes_max,
         ..QueryLimits::default()
     })
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use model::limits::BODY_MEMORY_FACTOR;
-use model::{MemoryPressure, MemoryShortage};
+use model::{MemoryPressure, MemoryReservation, MemoryShortage};
 use parking_lot::Mutex;
 use uuid::Uuid;
 
@@ -61,7 +61,7 @@ impl Bodies {
 
     /// Opens the account of one body, without bytes.
     pub(crate) fn begin(self: &Arc<Self>, sender: Sender) -> HeldBytes {
-        HeldBytes { bodies: Arc::clone(self), sender, bytes: 0 }
+        HeldBytes { bodies: Arc::clone(self), sender, bytes: 0, memory: None }
     }
 
     fn charge(&self, sender: Sender, bytes: usize) -> Result<(), NoRoomForBody> {
@@ -105,13 +105,17 @@ pub(crate) struct HeldBytes {
     bodies: Arc<Bodies>,
     sender: Sender,
     bytes: usize,
+    memory: Option<MemoryReservation>,
 }
 
 impl HeldBytes {
     /// Adds bytes that arrived. The rows that are made of them take memory too.
     pub(crate) fn add(&mut self, bytes: usize) -> Result<(), NoRoomForBody> {
-        let [held, more] = [self.bytes, bytes].map(|bytes| bytes as u64 * BODY_MEMORY_FACTOR);
-        self.bodies.pressure.grow(held, more).map_err(NoRoomForBody::Memory)?;
+        let more = bytes as u64 * BODY_MEMORY_FACTOR;
+        match &mut self.memory {
+            Some(memory) => memory.grow(more).map_err(NoRoomForBody::Memory)?,
+            none => *none = Some(self.bodies.pressure.reserve(more).map_err(NoRoomForBody::Memory)?),
+        }
         self.bodies.charge(self.sender, bytes)?;
         self.bytes += bytes;
         Ok(())
@@ -167,6 +171,10 @@ mod tests {
         assert!(matches!(bodies.begin(Sender::Anonymous).add(MIB), Err(NoRoomForBody::Memory(_))));
         assert_eq!(bodies.held.lock().senders.len(), 0);
         pressure.report(0, 100 * MIB as u64);
-        assert_eq!(bodies.begin(Sender::Anonymous).add(MIB), Ok(()));
+        let mut body = bodies.begin(Sender::Anonymous);
+        assert_eq!(body.add(MIB), Ok(()));
+        assert_eq!(pressure.reserved(), BODY_MEMORY_FACTOR * MIB as u64);
+        drop(body);
+        assert_eq!(pressure.reserved(), 0);
     }
 }

@@ -166,7 +166,7 @@ pub(crate) async fn read_body(
     let mut body = request.into_body();
     let reading = async {
         let read = collect(&mut body, limit, account).await;
-        if let Err(Unread::TooLarge) = read
+        if let Err(Unread::TooLarge | Unread::NoRoom(_)) = read
             && !waits
         {
             discard(&mut body).await;

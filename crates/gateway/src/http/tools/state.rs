@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use hub::Hub;
+use model::limits::{HISTORY_MEMORY_FACTOR, HISTORY_SHARE_MAX};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use virtual_sensors::VirtualSensors;
 
@@ -95,6 +96,12 @@ impl HttpState {
     /// Longest answer with values.
     pub(crate) fn answer_bytes_max(&self) -> usize {
         self.options.memory.of(limits::ANSWER_BYTES_MAX)
+    }
+
+    /// Bytes that a history takes while it is read.
+    pub(crate) fn history_bytes(&self) -> u64 {
+        let share = self.hub.memory_pressure().available() / HISTORY_SHARE_MAX;
+        (self.answer_bytes_max() as u64 * HISTORY_MEMORY_FACTOR).min(share)
     }
 
     /// Counts a refusal.

@@ -8,7 +8,6 @@ use datafusion::common::{DataFusionError, Result};
 use store::BatchReader;
 
 use super::shared_readers::{Next, SharedReaders};
-use crate::scope;
 
 /// Reads the rows of one partition, on a thread that may wait for the disk.
 pub(crate) struct PartitionRows {
@@ -50,8 +49,8 @@ impl PartitionRows {
                 Next::SliceEnd => return Ok(Next::SliceEnd),
                 Next::End => return Ok(Next::End),
             };
-            // The store may keep what it decodes for other statements, so no statement pays for it.
-            if let Some(batch) = scope::outside(|| reader.next()).map_err(crate::error::external)? {
+            // What the store keeps of it for other statements is bounded by its cache, and the limit of a statement has room for that.
+            if let Some(batch) = reader.next().map_err(crate::error::external)? {
                 self.reader = Some(reader);
                 let batch = self.readers.conform(batch)?;
                 let batch = if batch.num_rows() > self.left { batch.slice(0, self.left) } else { batch };

@@ -101,7 +101,7 @@ async fn read(
         }
     };
     match is_history {
-        true => state.reads.run_large(state.hub.memory_pressure(), bytes_max, read).await?,
+        true => state.reads.run_large(state.hub.memory_pressure(), state.history_bytes(), read).await?,
         false => state.reads.run(read).await?,
     }
 }
@@ -140,7 +140,7 @@ async fn values_of_many(
                     }
                 }
             };
-            state.reads.run_large(state.hub.memory_pressure(), bytes_max, read).await?
+            state.reads.run_large(state.hub.memory_pressure(), state.history_bytes(), read).await?
         }
         Selection::Groups(named) => {
             let request = wanted.reduced()?;
@@ -153,7 +153,7 @@ async fn values_of_many(
                     Histories { hub: &hub, caller: session.caller(), request: &request, form, bytes_max };
                 histories.of_groups(&groups, &workers())
             };
-            state.reads.run_large(state.hub.memory_pressure(), bytes_max, read).await?
+            state.reads.run_large(state.hub.memory_pressure(), state.history_bytes(), read).await?
         }
     };
     Ok(json_response(Body::new(answer?.into_body())))
