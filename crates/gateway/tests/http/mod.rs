@@ -24,6 +24,7 @@ mod telemetry;
 mod telemetry_write;
 mod telnet;
 mod thingsboard_users;
+mod undescribed;
 mod websocket;
 
 use std::collections::HashMap;
@@ -258,6 +259,12 @@ impl Reply {
     fn ok(&self) -> Json {
         assert_eq!(self.status, 200, "{}", self.text());
         self.json()
+    }
+
+    /// Checks that the status is 200 and the body does not matter.
+    #[track_caller]
+    fn ok_empty(&self) {
+        assert_eq!(self.status, 200, "{}", self.text());
     }
 
     /// The message of a refusal, whose shape and status are checked.

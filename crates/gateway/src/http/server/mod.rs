@@ -11,4 +11,4 @@ mod routes;
 pub(crate) use self::interfaces::{Interfaces, LineProtocol, ServedLines};
 pub(crate) use self::listener::serve;
 #[cfg(test)]
-pub(crate) use self::routes::own_routes;
+pub(crate) use self::routes::{described_routes, own_routes};

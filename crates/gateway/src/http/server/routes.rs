@@ -10,7 +10,7 @@ use axum::response::Response;
 
 use super::{admission, counted_answers, mqtt_socket};
 use crate::error::{ApiError, ErrorCode};
-use crate::http::tacho::dashboard;
+use crate::http::tacho::{dashboard, openapi};
 use crate::http::tools::error_response::RefusalLabel;
 use crate::http::tools::route_list::Routes;
 use crate::http::tools::state::HttpState;
@@ -18,9 +18,12 @@ use crate::http::{device, tacho, thingsboard};
 
 /// The router of a door with the routes of other interfaces.
 pub(super) fn router(state: Arc<HttpState>, others: Routes) -> Router {
-    own_routes()
+    let check = from_fn_with_state(Arc::clone(&state), openapi::check);
+    let described = described_routes().into_router().route_layer(check);
+    device_routes()
         .merge(others)
         .into_router()
+        .merge(described)
         .method_not_allowed_fallback(wrong_method)
         .fallback(dashboard::file)
         .layer(from_fn_with_state(Arc::clone(&state), counted_answers::count))
@@ -30,8 +33,19 @@ pub(super) fn router(state: Arc<HttpState>, others: Routes) -> Router {
 }
 
 /// The routes of ThingsBoard's interfaces and of our own.
+#[cfg(test)]
 pub(crate) fn own_routes() -> Routes {
-    device::routes().merge(thingsboard::routes()).merge(tacho::routes()).get("/mqtt", mqtt_socket::open)
+    device_routes().merge(described_routes())
+}
+
+/// The routes for devices. What they send is telemetry with any names.
+fn device_routes() -> Routes {
+    device::routes().get("/mqtt", mqtt_socket::open)
+}
+
+/// The routes whose requests have nothing but what their operations describe.
+pub(crate) fn described_routes() -> Routes {
+    thingsboard::routes().merge(tacho::routes())
 }
 
 async fn wrong_method(method: Method, uri: Uri) -> ApiError {

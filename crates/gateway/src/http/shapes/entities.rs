@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::error::ApiError;
 use crate::http::limits::{DEVICES_PER_READ_MAX, PAGE_ENTITIES_MAX};
 use crate::http::tools::json::{Json, Sequence, entity};
-use crate::http::tools::request::{Params, parse_id, split_keys};
+use crate::http::tools::request::{Params, parse_id};
 
 /// ThingsBoard's null id (`EntityId.NULL_UUID`): that of no customer.
 pub(crate) const NULL_UUID: Uuid = Uuid::from_u128(0x1381_4000_1dd2_11b2_8080_8080_8080_8080);
@@ -153,8 +153,10 @@ pub(crate) fn page_answer<T>(page: &Page<T>, item: impl Fn(&T) -> JsonValue) -> 
 
 /// The ids of a list in a parameter, such as `deviceIds`.
 pub(crate) fn ids(params: &Params, name: &str) -> Result<Vec<Uuid>, ApiError> {
-    let list = params.text(name).ok_or_else(|| ApiError::argument(format!("name ids in {name}")))?;
-    let ids: Vec<Uuid> = split_keys(list).map(|id| parse_id(id.trim())).collect::<Result<_, _>>()?;
+    let ids: Vec<Uuid> = params.list(name).map(|id| parse_id(id.trim())).collect::<Result<_, _>>()?;
+    if ids.is_empty() {
+        return Err(ApiError::argument(format!("name ids in {name}")));
+    }
     if ids.len() > DEVICES_PER_READ_MAX {
         let count = ids.len();
         let message =

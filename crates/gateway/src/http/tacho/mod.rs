@@ -7,7 +7,7 @@ pub(crate) mod dashboard;
 mod databases;
 mod devices;
 mod maintenance;
-mod openapi;
+pub(crate) mod openapi;
 mod sql;
 mod tenant_limits;
 mod tenants;

@@ -12,7 +12,7 @@ use serde_json::{Value as JsonValue, json};
 
 use super::kind::{self, Delete, Find, Saved, Shown};
 use crate::error::ApiError;
-use crate::http::shapes::entities::{IdJson, Listing, page_answer, refuse};
+use crate::http::shapes::entities::{IdJson, Listing, page_answer};
 use crate::http::tools::error_response::Answer;
 use crate::http::tools::json::{Json, entity};
 use crate::http::tools::request::{Params, PathOf, path_id};
@@ -117,23 +117,10 @@ pub(crate) struct AssetProfileJson {
     name: String,
     description: Option<String>,
     version: Option<i64>,
-    image: Option<JsonValue>,
-    default_rule_chain_id: Option<JsonValue>,
-    default_edge_rule_chain_id: Option<JsonValue>,
-    default_dashboard_id: Option<JsonValue>,
-    default_queue_name: Option<JsonValue>,
 }
 
 impl Saved for AssetProfileJson {
     type Kind = AssetProfile;
-
-    fn check(&self) -> Result<(), ApiError> {
-        refuse("image", self.image.as_ref(), &[])?;
-        refuse("defaultRuleChainId", self.default_rule_chain_id.as_ref(), &[])?;
-        refuse("defaultEdgeRuleChainId", self.default_edge_rule_chain_id.as_ref(), &[])?;
-        refuse("defaultDashboardId", self.default_dashboard_id.as_ref(), &[])?;
-        refuse("defaultQueueName", self.default_queue_name.as_ref(), &[json!("Main"), json!("")])
-    }
 
     fn store(self, hub: &Hub, caller: &Caller) -> Result<Arc<AssetProfile>, ApiError> {
         let (name, description) = (&self.name, self.description.as_deref());

@@ -134,8 +134,7 @@ async fn page(
 ) -> Answer {
     session.check(Action::ReadAudit)?;
     let request = parse(params, request)?;
-    let types: Vec<String> =
-        params.text("actionTypes").into_iter().flat_map(|list| list.split(',')).map(str::to_owned).collect();
+    let types: Vec<String> = params.list("actionTypes").map(str::to_owned).collect();
     let hub = Arc::clone(&state.hub);
     let read = move || {
         let caller = session.caller();

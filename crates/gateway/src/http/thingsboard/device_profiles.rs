@@ -14,7 +14,7 @@ use serde_json::{Value as JsonValue, json};
 
 use super::kind::{self, Delete, Find, Shown};
 use crate::error::ApiError;
-use crate::http::shapes::entities::{IdJson, Listing, info_text, page_answer, refuse, stored_json};
+use crate::http::shapes::entities::{IdJson, Listing, info_text, page_answer, stored_json};
 use crate::http::shapes::packages::{package_change, package_id};
 use crate::http::tools::error_response::Answer;
 use crate::http::tools::json::{Json, entity};
@@ -153,35 +153,14 @@ pub(crate) struct ProfileJson {
     description: Option<String>,
     profile_data: Option<Box<RawValue>>,
     version: Option<i64>,
-    #[serde(rename = "type")]
-    kind: Option<JsonValue>,
     transport_type: Option<String>,
     provision_type: Option<String>,
-    image: Option<JsonValue>,
-    default_rule_chain_id: Option<JsonValue>,
-    default_edge_rule_chain_id: Option<JsonValue>,
-    default_dashboard_id: Option<JsonValue>,
-    default_queue_name: Option<JsonValue>,
     provision_device_key: Option<String>,
     firmware_id: Option<IdJson>,
     software_id: Option<IdJson>,
 }
 
 impl ProfileJson {
-    fn check(&self) -> Result<(), ApiError> {
-        refuse("type", self.kind.as_ref(), &[json!("DEFAULT")])?;
-        refuse("defaultQueueName", self.default_queue_name.as_ref(), &[json!("Main"), json!("")])?;
-        for (member, value) in [
-            ("image", &self.image),
-            ("defaultRuleChainId", &self.default_rule_chain_id),
-            ("defaultEdgeRuleChainId", &self.default_edge_rule_chain_id),
-            ("defaultDashboardId", &self.default_dashboard_id),
-        ] {
-            refuse(member, value.as_ref(), &[])?;
-        }
-        Ok(())
-    }
-
     /// `profileData` without the terms of provisioning, and these terms if the body has some.
     fn data(&self) -> Result<(Option<String>, Option<ProvisionTerms>), ApiError> {
         let mut members: BTreeMap<String, Box<RawValue>> = match info_text(self.profile_data.as_deref()) {
@@ -275,7 +254,6 @@ async fn save(
     JsonBody(new): JsonBody<ProfileJson>,
 ) -> Answer {
     session.check(Action::ManageEntities)?;
-    new.check()?;
     let hub = Arc::clone(&state.hub);
     let (data, provision) = new.data()?;
     let store = move || {

@@ -10,14 +10,14 @@ use hub::caller::{Action, Caller};
 use hub::registry::{Credentials, Device, DeviceChange, NewDevice, PackageIds};
 use model::Value;
 use serde::Deserialize;
-use serde_json::{Value as JsonValue, json};
+use serde_json::Value as JsonValue;
 
 use super::assigned::{self, Assign, Assigned, Wanted};
 use super::credentials::CredentialsJson;
 use super::kind::{self, Delete, Find, Shown};
 use crate::error::ApiError;
 use crate::http::shapes::devices::device_json;
-use crate::http::shapes::entities::{IdJson, add_customer, no_public_customer, present, refuse};
+use crate::http::shapes::entities::{IdJson, add_customer, no_public_customer, present};
 use crate::http::shapes::packages::package_change;
 use crate::http::tools::error_response::Answer;
 use crate::http::tools::json::Json;
@@ -89,8 +89,7 @@ impl Assigned for Device {
     }
 }
 
-/// A device in a request. Members that are absent leave a device as it is, and those of ThingsBoard that are not named here have
-/// no effect.
+/// A device in a request. Members that are absent leave a device as it is.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct DeviceJson {
@@ -107,35 +106,9 @@ pub(crate) struct DeviceJson {
     version: Option<i64>,
     firmware_id: Option<IdJson>,
     software_id: Option<IdJson>,
-    device_data: Option<DeviceDataJson>,
-}
-
-/// ThingsBoard's `DeviceData`.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct DeviceDataJson {
-    configuration: Option<TypeJson>,
-    transport_configuration: Option<TypeJson>,
-}
-
-#[derive(Debug, Deserialize)]
-struct TypeJson {
-    #[serde(rename = "type")]
-    name: JsonValue,
 }
 
 impl DeviceJson {
-    fn check(&self) -> Result<(), ApiError> {
-        let Some(data) = &self.device_data else { return Ok(()) };
-        for (member, of) in [
-            ("deviceData.configuration.type", &data.configuration),
-            ("deviceData.transportConfiguration.type", &data.transport_configuration),
-        ] {
-            refuse(member, of.as_ref().map(|of| &of.name), &[json!("DEFAULT"), json!("MQTT")])?;
-        }
-        Ok(())
-    }
-
     /// The profile that the body names, by its id or as its type. A type without a profile gets one, as in ThingsBoard.
     fn profile(&self, hub: &Hub, caller: &Caller) -> Result<Option<Arc<hub::registry::Profile>>, ApiError> {
         let named = self.type_name.as_deref().filter(|name| !name.is_empty());
@@ -168,7 +141,6 @@ impl DeviceJson {
         caller: &Caller,
         credentials: Option<Credentials>,
     ) -> Result<Arc<Device>, ApiError> {
-        self.check()?;
         let profile = self.profile(hub, caller)?;
         let (gateway, info) = self.info();
         let customer = self.customer_id.map(IdJson::customer);

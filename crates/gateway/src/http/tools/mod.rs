@@ -2,6 +2,7 @@
 //! the writers of an answer (JSON, pieces, compression). It knows no interface.
 
 pub(crate) mod bodies;
+pub(crate) mod body_check;
 pub(crate) mod chunked_body;
 pub(crate) mod compression;
 pub(crate) mod connection;

@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
 use super::bodies::{HeldBytes, NoRoomForBody, Sender};
+use super::body_check::BodyCheck;
 use super::session::Session;
 use super::state::HttpState;
 use crate::error::{ApiError, ErrorCode};
@@ -155,7 +156,7 @@ pub(crate) struct HeldBody {
 }
 
 /// Reads a whole body of at most `limit` bytes and charges it to an account. The error text ends with `setting`, which says
-/// how to raise the limit.
+/// how to raise the limit. Applies the [`BodyCheck`] of the request.
 pub(crate) async fn read_body(
     request: Request,
     limit: usize,
@@ -163,6 +164,7 @@ pub(crate) async fn read_body(
     account: HeldBytes,
 ) -> Result<HeldBody, ApiError> {
     let waits = waits_for_permission(&request);
+    let check = request.extensions().get::<BodyCheck>().copied();
     let mut body = request.into_body();
     let reading = async {
         let read = collect(&mut body, limit, account).await;
@@ -174,7 +176,7 @@ pub(crate) async fn read_body(
         read
     };
     let read = tokio::time::timeout(BODY_TIMEOUT, reading).await.unwrap_or(Err(Unread::Slow));
-    read.map_err(|unread| match unread {
+    let body = read.map_err(|unread| match unread {
         Unread::TooLarge => ApiError::too_large("the body", limit, setting),
         Unread::Slow => {
             let seconds = BODY_TIMEOUT.as_secs();
@@ -183,7 +185,11 @@ pub(crate) async fn read_body(
         }
         Unread::NoRoom(refused) => refused.into(),
         Unread::Broken(error) => ApiError::bad_request(format!("the body ended early: {error}")),
-    })
+    })?;
+    if let Some(BodyCheck(rules)) = check {
+        rules.check(&body.bytes)?;
+    }
+    Ok(body)
 }
 
 /// Reads and discards the body of a refused request. If the server closed the connection while the client still sends, the

@@ -1,12 +1,16 @@
 //! Assembles the OpenAPI document (version 3.1) from the descriptions of operations and schemas.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde_json::{Map, Value as JsonValue, json};
 
+use super::parameters::{Kind, Parameter};
+
 /// The operations by method and path, such as `GET /api/device/{id}`, in the order of the file.
-pub(super) const OPERATIONS: &str = include_str!("operations.json");
+const OPERATIONS: &str = include_str!("operations.json");
 /// The schemas by name.
-pub(super) const SCHEMAS: &str = include_str!("schemas.json");
+const SCHEMAS: &str = include_str!("schemas.json");
 
 /// A described operation.
 #[derive(Debug, Deserialize)]
@@ -14,18 +18,36 @@ pub(super) const SCHEMAS: &str = include_str!("schemas.json");
 pub(super) struct Operation {
     /// A sentence on what the operation does.
     summary: String,
-    /// Names of parameters of the query string with their types ([`parameter_schema`]).
+    /// Names of parameters of the query string with their types ([`Parameter::read`]).
     #[serde(default)]
     query: Map<String, JsonValue>,
+    /// Names of parameters that ThingsBoard has and this server does not, with the values that are accepted nevertheless.
+    #[serde(default)]
+    only: BTreeMap<String, Vec<String>>,
     /// The properties by which a listing can be sorted. Present: the operation has the parameters of a page.
     page: Option<Vec<String>>,
+    /// The permission without which the operation is refused, whatever the request has. It has the name of an `Action`.
+    pub(super) needs: Option<String>,
     /// The shape of the body ([`shape`]).
-    body: Option<String>,
+    pub(super) body: Option<String>,
     /// The shape of the answer; none for an answer without a body.
     answer: Option<String>,
     /// Whether the operation needs a login of a user; yes when absent.
     #[serde(default = "yes")]
-    login: bool,
+    pub(super) login: bool,
+}
+
+impl Operation {
+    /// All parameters of the query string.
+    pub(super) fn parameters(&self) -> Vec<Parameter> {
+        let of_query = self.query.iter().map(|(name, kind)| {
+            Parameter::read(name, kind.as_str().expect("BUG: a test reads the parameters"))
+        });
+        let of_page = self.page.iter().flat_map(|sorted_by| page_parameters(sorted_by));
+        let absent = self.only.iter().map(|(name, accepted)| Parameter::absent(name, accepted));
+        let is_there = |parameter: &Parameter| !self.only.contains_key(&parameter.name);
+        of_query.chain(of_page.filter(is_there)).chain(absent).collect()
+    }
 }
 
 fn yes() -> bool {
@@ -44,6 +66,11 @@ pub(super) fn operations() -> Vec<(String, String, Operation)> {
     read.into_iter().map(split).collect()
 }
 
+/// The schemas of bodies and answers by name.
+pub(super) fn schemas() -> Map<String, JsonValue> {
+    serde_json::from_str(SCHEMAS).expect("BUG: a test reads the schemas")
+}
+
 /// The whole document.
 pub(super) fn assemble() -> JsonValue {
     let mut paths = Map::new();
@@ -51,7 +78,6 @@ pub(super) fn assemble() -> JsonValue {
         let methods = paths.entry(path.clone()).or_insert_with(|| json!({}));
         methods[method.to_lowercase()] = operation_json(&method, &path, &operation);
     }
-    let schemas: JsonValue = serde_json::from_str(SCHEMAS).expect("BUG: a test reads the schemas");
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -65,7 +91,7 @@ pub(super) fn assemble() -> JsonValue {
         "security": [{ "session": [] }],
         "paths": paths,
         "components": {
-            "schemas": schemas,
+            "schemas": schemas(),
             "securitySchemes": {
                 "session": {
                     "type": "apiKey",
@@ -80,8 +106,7 @@ pub(super) fn assemble() -> JsonValue {
 
 fn operation_json(method: &str, path: &str, operation: &Operation) -> JsonValue {
     let mut parameters: Vec<JsonValue> = path_parameters(path).map(path_parameter).collect();
-    parameters.extend(operation.query.iter().map(|(name, kind)| query_parameter(name, kind)));
-    parameters.extend(operation.page.iter().flat_map(|sorted_by| page_parameters(sorted_by)));
+    parameters.extend(operation.parameters().iter().map(Parameter::json));
     let mut answer = json!({ "description": "done" });
     if let Some(name) = &operation.answer {
         answer["content"] = json!({ media_type(name): { "schema": shape(name) } });
@@ -134,32 +159,17 @@ fn path_parameter(name: &str) -> JsonValue {
     json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } })
 }
 
-/// A parameter of the query string. `!` at the end of its type makes it a required one.
-fn query_parameter(name: &str, kind: &JsonValue) -> JsonValue {
-    let kind = kind.as_str().unwrap_or_default();
-    let schema = parameter_schema(kind.trim_end_matches('!'));
-    json!({ "name": name, "in": "query", "required": kind.ends_with('!'), "schema": schema })
-}
-
-/// The schema of a parameter: a JSON type Schema, or the values to choose from, separated by `|`.
-fn parameter_schema(kind: &str) -> JsonValue {
-    match kind.contains('|') {
-        true => json!({ "type": "string", "enum": kind.split('|').collect::<Vec<_>>() }),
-        false => json!({ "type": kind }),
-    }
-}
-
-fn page_parameters(sorted_by: &[String]) -> Vec<JsonValue> {
+/// The parameters of a page.
+fn page_parameters(sorted_by: &[String]) -> Vec<Parameter> {
     let mut parameters = vec![
-        query_parameter("pageSize", &"integer!".into()),
-        query_parameter("page", &"integer!".into()),
-        query_parameter("textSearch", &"string".into()),
+        Parameter::read("pageSize", "integer!"),
+        Parameter::read("page", "integer!"),
+        Parameter::read("textSearch", "string"),
     ];
     if !sorted_by.is_empty() {
-        let schema = json!({ "type": "string", "enum": sorted_by });
-        parameters
-            .push(json!({ "name": "sortProperty", "in": "query", "required": false, "schema": schema }));
-        parameters.push(query_parameter("sortOrder", &"ASC|DESC".into()));
+        let kind = Kind::Choice(sorted_by.to_vec());
+        parameters.push(Parameter { name: "sortProperty".to_owned(), required: false, kind });
+        parameters.push(Parameter::read("sortOrder", "ASC|DESC"));
     }
     parameters
 }

@@ -2,16 +2,25 @@
 //!
 //! `operations.json` describes each route in a few words, `schemas.json` holds the shapes of bodies and answers. The document is
 //! assembled from both. A test compares the operations with the routes of the door, so neither can have what the other lacks.
+//!
+//! [`check`] refuses requests of ThingsBoard's interface and our own that have what the document does not describe.
 
+mod check;
 mod document;
+mod members;
+mod parameters;
+#[cfg(test)]
+mod request_tests;
 #[cfg(test)]
 mod tests;
+mod words;
 
 use std::sync::LazyLock;
 
 use axum::response::Response;
 use bytes::Bytes;
 
+pub(crate) use self::check::check;
 use crate::http::tools::json::json_response;
 use crate::http::tools::route_list::Routes;
 

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use hub::registry::{ApiKey, NewApiKey, Page, User};
+use hub::registry::{ApiKey, NewApiKey, Page, SortProperty, User};
 use model::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value as JsonValue, json};
 
 use crate::error::ApiError;
-use crate::http::shapes::entities::{IdJson, Listing, page_answer, refuse};
+use crate::http::shapes::entities::{IdJson, Listing, page_answer};
 use crate::http::tools::json::{Json, entity};
 use crate::http::tools::request::{JsonBody, Params, PathOf, path_id};
 use crate::http::tools::route_list::Routes;
@@ -49,7 +49,6 @@ pub(crate) struct KeyJson {
     id: Option<IdJson>,
     user_id: IdJson,
     description: String,
-    enabled: Option<JsonValue>,
     expiration_time: Option<i64>,
 }
 
@@ -62,7 +61,6 @@ async fn add(
     if new.id.is_some() {
         return Err(ApiError::argument("a key is not changed; delete it and add another one"));
     }
-    refuse("enabled", new.enabled.as_ref(), &[json!(true)])?;
     let wrong = || ApiError::argument("expirationTime is not a time in milliseconds");
     let expires_at = match new.expiration_time.filter(|millis| *millis != 0) {
         Some(millis) => Some(Timestamp::from_millis(millis).ok_or_else(wrong)?),
@@ -93,13 +91,17 @@ async fn list(
     params: Params,
 ) -> Answer {
     let id = path_id(&user)?;
-    let listing = Listing::parse(&params, hub::EntityKind::Alarm)?;
+    let listing = Listing::parse_sorted(&params, |name| match name {
+        "createdTime" => Ok(SortProperty::CreatedTime),
+        "description" => Ok(SortProperty::Name),
+        other => Err(format!("sortProperty is {other:?}; keys are sorted by createdTime or description")),
+    })?;
     let request = listing.request();
     let mut keys = state.hub.api_keys_of(session.caller(), id)?;
     if let Some(text) = request.filter.map(str::to_lowercase) {
         keys.retain(|key| key.name.to_lowercase().contains(&text));
     }
-    if request.sort == hub::registry::SortProperty::CreatedTime {
+    if request.sort == SortProperty::CreatedTime {
         keys.sort_by_key(|key| (key.created_at, key.id));
     }
     if request.descending {

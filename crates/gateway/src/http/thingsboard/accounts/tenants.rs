@@ -13,7 +13,7 @@ use serde_json::{Value as JsonValue, json};
 
 use crate::error::ApiError;
 use crate::http::shapes::entities::{
-    IdJson, Listing, NULL_UUID, add_contact, info_text, page_answer, present, refuse, stored_json,
+    IdJson, Listing, NULL_UUID, add_contact, info_text, page_answer, present, stored_json,
 };
 use crate::http::shapes::tenant_limits::LimitsJson;
 use crate::http::thingsboard::kind::{self, Delete, Find, Saved, Shown};
@@ -96,7 +96,6 @@ async fn info(State(state): State<Arc<HttpState>>, session: Session, PathOf(id):
 pub(crate) struct TenantJson {
     id: Option<IdJson>,
     title: String,
-    region: Option<JsonValue>,
     tenant_profile_id: Option<IdJson>,
     country: Option<Box<str>>,
     state: Option<Box<str>>,
@@ -119,7 +118,6 @@ impl Saved for TenantJson {
     const NEEDS: Action = Action::ManageTenants;
 
     fn check(&self) -> Result<(), ApiError> {
-        refuse("region", self.region.as_ref(), &[json!(REGION)])?;
         if self.tenant_profile_id.is_some_and(|profile| profile.id != NULL_UUID) {
             return Err(ApiError::argument("there are no tenant profiles here; leave tenantProfileId out"));
         }

@@ -18,7 +18,7 @@ use crate::http::tools::request::{JsonBody, Params, PathOf};
 use crate::http::tools::session::Session;
 use crate::http::tools::state::HttpState;
 
-/// The body of a comment. Members that are not named here have no effect, as in ThingsBoard.
+/// The body of a comment.
 #[derive(Deserialize)]
 pub(crate) struct CommentBody {
     id: Option<CommentId>,

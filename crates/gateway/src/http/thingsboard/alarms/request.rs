@@ -32,7 +32,7 @@ impl EntityJson {
     }
 }
 
-/// The body of an alarm. Members that are not named here have no effect, as in ThingsBoard: those of an answer may come back.
+/// The body of an alarm.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AlarmBody {

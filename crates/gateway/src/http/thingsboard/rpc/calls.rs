@@ -86,7 +86,7 @@ async fn call(
     let device = session.device(&state.hub, path_id(&id)?)?;
     let body = read_body(request, RPC_BODY_BYTES_MAX, "", session.body_account(&state)).await?;
     let asked = CallBody::parse(&body.bytes)?;
-    let (call, storing) = (asked.call(one_way), asked.storing());
+    let (call, storing) = (asked.call(one_way), asked.storing()?);
     drop(body);
     if let Some(storing) = storing {
         let stored = state.hub.store_call(session.caller(), device.id, call, storing).await;
@@ -110,7 +110,7 @@ fn device_answer(answer: Bytes) -> Answer {
     Ok(json_response(Body::from(answer)))
 }
 
-/// The body of a call. Members that are not named here have no effect, as in ThingsBoard.
+/// The body of a call.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct CallBody<'a> {
@@ -124,6 +124,9 @@ struct CallBody<'a> {
     retries: Option<u32>,
     #[serde(borrow)]
     additional_info: Option<&'a RawValue>,
+    /// ThingsBoard's id of the call. Nobody sees that of a call that is not stored.
+    #[serde(rename = "requestUUID")]
+    request_id: Option<String>,
 }
 
 impl<'a> CallBody<'a> {
@@ -142,9 +145,14 @@ impl<'a> CallBody<'a> {
     }
 
     /// What to store with a persistent call.
-    fn storing(&self) -> Option<Storing> {
+    fn storing(&self) -> Result<Option<Storing>, ApiError> {
+        if self.persistent && self.request_id.is_some() {
+            let message =
+                "requestUUID has a value, and the server itself gives a persistent call its id; leave it out";
+            return Err(ApiError::argument(message));
+        }
         let additional_info = self.additional_info.map(|info| info.get().to_owned());
-        self.persistent.then_some(Storing { retries: self.retries, additional_info })
+        Ok(self.persistent.then_some(Storing { retries: self.retries, additional_info }))
     }
 }
 
@@ -180,14 +188,15 @@ mod tests {
 
     #[test]
     fn a_body_is_read_as_thingsboard_reads_it() {
-        let body =
-            CallBody::parse(br#"{"method":"m","params":{"a": 1},"timeout":7000,"unknown":1}"#).unwrap();
+        let body = CallBody::parse(br#"{"method":"m","params":{"a": 1},"timeout":7000}"#).unwrap();
         let call = body.call(true);
         assert_eq!((call.method.as_str(), call.params.as_str(), call.one_way), ("m", r#"{"a": 1}"#, true));
         let wait_ms = call.expires_at.millis() - system_now().millis();
         assert!((6_000..=7_000).contains(&wait_ms), "{wait_ms}");
         let body = CallBody::parse(br#"{"method":"m","expirationTime":5}"#).unwrap();
         assert_eq!((body.call(false).params.as_str(), body.call(false).expires_at.millis()), ("null", 5));
+        let named = CallBody::parse(br#"{"method":"m","requestUUID":"7","persistent":true}"#).unwrap();
+        assert!(named.storing().unwrap_err().message.contains("leave it out"));
         assert!(CallBody::parse(br#"{"params":1}"#).err().unwrap().message.contains("method"));
     }
 

@@ -196,7 +196,10 @@ impl ValuesRequest {
     fn parse(params: &Params) -> Result<Self, ApiError> {
         let keys = unique_keys(params.keys())?;
         let (start, end) = match (params.number::<i64>("startTs")?, params.number::<i64>("endTs")?) {
-            (None, None) => return Ok(Self::Latest((!keys.is_empty()).then_some(keys))),
+            (None, None) => {
+                check_latest(params)?;
+                return Ok(Self::Latest((!keys.is_empty()).then_some(keys)));
+            }
             (Some(start), Some(end)) => (start, end),
             _ => {
                 let message =
@@ -239,6 +242,26 @@ impl ValuesRequest {
                 Err(ApiError::argument(message))
             }
         }
+    }
+}
+
+/// Refuses parameters of history in a request for latest values, unless they have ThingsBoard's defaults.
+fn check_latest(params: &Params) -> Result<(), ApiError> {
+    const OF_HISTORY: [(&str, &str); 6] = [
+        ("agg", "NONE"),
+        ("interval", "0"),
+        ("intervalType", "MILLISECONDS"),
+        ("limit", "100"),
+        ("orderBy", "DESC"),
+        ("timeZone", ""),
+    ];
+    let wrong =
+        OF_HISTORY.iter().find(|(name, default)| params.text(name).is_some_and(|text| text != *default));
+    match wrong {
+        Some((name, _)) => Err(ApiError::argument(format!(
+            "{name} applies to history; give startTs and endTs too, or leave {name} out"
+        ))),
+        None => Ok(()),
     }
 }
 
@@ -402,6 +425,10 @@ mod tests {
         assert_eq!(wanted("keys=a,b&keys=a").unwrap(), ValuesRequest::Latest(keys.clone()));
         assert_eq!(wanted("key=a&key=b").unwrap(), ValuesRequest::Latest(keys));
         assert_eq!(wanted("key=a,%20b").unwrap(), ValuesRequest::Latest(Some(vec!["a, b".to_owned()])));
+        assert!(wanted("agg=NONE&limit=100&orderBy=DESC&interval=0&intervalType=MILLISECONDS").is_ok());
+        for query in ["limit=5", "agg=SUM", "interval=60000", "orderBy=ASC", "timeZone=UTC"] {
+            assert!(wanted(query).unwrap_err().message.contains("applies to history"), "{query}");
+        }
     }
 
     #[test]
