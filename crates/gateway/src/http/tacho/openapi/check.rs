@@ -106,7 +106,10 @@ pub(crate) async fn check(
     request.extensions_mut().insert(BodyCheck(body));
     let headers = rules.needs.map(|_| request.headers().clone());
     let response = next.run(request).await;
-    let is_refused = response.extensions().get().is_some_and(|RefusalLabel(label)| *label == NOT_DESCRIBED);
+    let is_refused = response
+        .extensions()
+        .get::<RefusalLabel>()
+        .is_some_and(|RefusalLabel(label)| *label == NOT_DESCRIBED);
     let permitted = headers.filter(|_| is_refused).map(|headers| rules.permit(Session::of(&state, &headers)));
     match permitted {
         Some(Err(forbidden)) => forbidden.into_response(),
