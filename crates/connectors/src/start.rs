@@ -37,7 +37,12 @@ impl Connectors {
             .enable_all()
             .build()?;
         let pools = Arc::new(Pools::new(targets));
-        runtime.spawn(wrappers::manage(Arc::clone(hub), Arc::clone(sensors), Arc::clone(&pools), Arc::clone(targets)));
+        runtime.spawn(wrappers::manage(
+            Arc::clone(hub),
+            Arc::clone(sensors),
+            Arc::clone(&pools),
+            Arc::clone(targets),
+        ));
         runtime.spawn(databases::manage(Arc::clone(sensors), Arc::clone(&pools)));
         runtime.spawn(exporters::manage(Arc::clone(sensors), pools, Arc::clone(targets)));
         Ok(Self { runtime })

@@ -116,7 +116,7 @@ impl Hub {
     ) -> Result<Arc<Self>, BrokerError> {
         let now_ms = clock::system_now().micros() / 1_000;
         let registry = Arc::new(registry);
-        let tenant_shares = Arc::new(TenantShares::on(memory, Arc::clone(&registry), limits.series_max));
+        let tenant_shares = Arc::new(TenantShares::on(memory, &registry, limits.series_max));
         store.limit_definitions(Arc::clone(&tenant_shares) as Arc<dyn DefinitionLimits>);
         let shares = Arc::clone(&tenant_shares) as Arc<dyn broker::TenantShares>;
         let broker = Broker::open(Arc::clone(&kv), Arc::clone(&metrics.broker), memory, shares, now_ms)?;

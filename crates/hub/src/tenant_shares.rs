@@ -3,7 +3,7 @@
 //! An administrator of the installation may set a limit for a tenant. Without one a tenant may have half of what the others leave
 //! ([`share_of`]), and the only tenant all of it. Limits hold for what is new: what a tenant has above its share stays.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use model::limits::{COLUMNS_MAX, Portion, TABLES_MAX};
 use model::{TableName, share_of};
@@ -15,7 +15,8 @@ use crate::registry::{AUDIT_TABLE, DEAD_LETTER_TABLE, Registry, TenantLimit};
 
 /// Gives each tenant its share.
 pub(crate) struct TenantShares {
-    registry: Arc<Registry>,
+    /// Weak: a store that is still open after the hub has closed must not keep the registry open.
+    registry: Weak<Registry>,
     /// What all tenants may define together.
     most: Definitions,
 }
@@ -28,7 +29,8 @@ impl std::fmt::Debug for TenantShares {
 
 impl TenantShares {
     /// Shares what the memory of this machine allows, and `series_max` series.
-    pub(crate) fn on(memory: Portion, registry: Arc<Registry>, series_max: u64) -> Self {
+    pub(crate) fn on(memory: Portion, registry: &Arc<Registry>, series_max: u64) -> Self {
+        let registry = Arc::downgrade(registry);
         let columns = memory.of(COLUMNS_MAX) as u64;
         Self { registry, most: Definitions { tables: TABLES_MAX as u64, series: series_max, columns } }
     }
@@ -39,7 +41,8 @@ impl TenantShares {
         tenant: Uuid,
         present: &DefinitionCounts,
     ) -> (Definitions, Definitions) {
-        let namespaces = self.registry.namespaces(tenant);
+        let Some(registry) = self.registry.upgrade() else { return (Definitions::default(), self.most) };
+        let namespaces = registry.namespaces(tenant);
         let own = namespaces.iter().fold(Definitions::default(), |sum, one| sum.plus(present.of(one)));
         let others = present.total().minus(own);
         let most = |limit, max, others| self.most_of(tenant, limit, max, others);
@@ -52,10 +55,15 @@ impl TenantShares {
     }
 
     fn most_of(&self, tenant: Uuid, limit: TenantLimit, max: u64, others: u64) -> u64 {
-        match self.registry.tenant_limits(tenant).value(limit) {
+        let limits = self.registry.upgrade().map(|registry| registry.tenant_limits(tenant));
+        match limits.and_then(|limits| limits.value(limit)) {
             Some(limit) => u64::from(limit.get()).min(max.saturating_sub(others)),
-            None => share_of(max, others, self.registry.tenant_count()),
+            None => share_of(max, others, self.tenant_count()),
         }
+    }
+
+    fn tenant_count(&self) -> usize {
+        self.registry.upgrade().map_or(1, |registry| registry.tenant_count())
     }
 }
 
@@ -70,7 +78,9 @@ impl DefinitionLimits for TenantShares {
         if [AUDIT_TABLE, DEAD_LETTER_TABLE].contains(&table.name()) {
             return Ok(());
         }
-        let Some(tenant) = self.registry.tenant_of_namespace(&table.namespace()) else { return Ok(()) };
+        let tenant =
+            self.registry.upgrade().and_then(|registry| registry.tenant_of_namespace(&table.namespace()));
+        let Some(tenant) = tenant else { return Ok(()) };
         let (own, most) = self.definitions_of(tenant, present);
         let next = own.plus(new);
         for (what, new, actual, limit) in [
@@ -91,7 +101,7 @@ impl broker::TenantShares for TenantShares {
         match of {
             broker::Shared::Sessions => self.most_of(tenant, TenantLimit::Sessions, max, others),
             broker::Shared::Subscriptions => self.most_of(tenant, TenantLimit::Subscriptions, max, others),
-            broker::Shared::MemoryBytes => share_of(max, others, self.registry.tenant_count()),
+            broker::Shared::MemoryBytes => share_of(max, others, self.tenant_count()),
         }
     }
 }
@@ -112,7 +122,7 @@ mod tests {
 
     fn limited(registry: &Arc<Registry>, series_max: u64) -> MemoryStore {
         let store = MemoryStore::new();
-        store.limit_definitions(Arc::new(TenantShares::on(Portion::ALL, Arc::clone(registry), series_max)));
+        store.limit_definitions(Arc::new(TenantShares::on(Portion::ALL, registry, series_max)));
         store
     }
 
@@ -142,8 +152,8 @@ mod tests {
         assert_eq!(count, 15);
         assert_eq!(refusal, "number of series of the tenant (seriesMax) is 16, the limit is 15");
         assert_eq!(fill(&store, &registry, acme).0, 7);
-        let (own, most) = TenantShares::on(Portion::ALL, Arc::clone(&registry), 30)
-            .definitions_of(acme, &store.definitions());
+        let (own, most) =
+            TenantShares::on(Portion::ALL, &registry, 30).definitions_of(acme, &store.definitions());
         assert_eq!((own.series, most.series, own.tables), (7, 7, 1));
     }
 

@@ -134,7 +134,7 @@ fn create(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
     fill(transaction)
 }
 
-fn migrate(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
+pub(super) fn migrate(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
     transaction.execute_batch(TO_VERSION_11)?;
     transaction.pragma_update(None, "user_version", VERSION)
 }

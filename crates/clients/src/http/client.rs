@@ -107,7 +107,9 @@ impl HttpError {
                 ureq::Error::BodyExceedsLimit(limit) => format!("the answer has more than {limit} bytes"),
                 // The library's text has the whole URL.
                 ureq::Error::BadUri(_) => "this is not an HTTP address".to_owned(),
-                ureq::Error::Io(error) if error.kind() == std::io::ErrorKind::PermissionDenied => error.to_string(),
+                ureq::Error::Io(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+                    error.to_string()
+                }
                 ureq::Error::Io(error) if let Some(failure) = TlsFailure::of(error) => failure.to_string(),
                 error => error.to_string(),
             },

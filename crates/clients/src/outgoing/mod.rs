@@ -156,7 +156,18 @@ mod tests {
     #[test]
     fn other_texts_are_refused() {
         for text in [
-            "", "http://host", "host/path", "a b", "host:", "host:0", "host:65536", "10.0.0.1/8", "[::1", "a..b", "user@host", "*:80",
+            "",
+            "http://host",
+            "host/path",
+            "a b",
+            "host:",
+            "host:0",
+            "host:65536",
+            "10.0.0.1/8",
+            "[::1",
+            "a..b",
+            "user@host",
+            "*:80",
         ] {
             let (refused, error) = AllowedTargets::parse([text]).unwrap_err();
             assert_eq!(refused, text);

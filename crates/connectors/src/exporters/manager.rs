@@ -14,11 +14,7 @@ use crate::exporter::follow;
 use crate::tasks;
 
 /// Exports until the runtime ends.
-pub(crate) async fn manage(
-    sensors: Arc<VirtualSensors>,
-    pools: Arc<Pools>,
-    targets: Arc<AllowedTargets>,
-) {
+pub(crate) async fn manage(sensors: Arc<VirtualSensors>, pools: Arc<Pools>, targets: Arc<AllowedTargets>) {
     let caller = Caller::local(sensors.tenant());
     let outputs = match sensors.outputs(&caller) {
         Ok(outputs) => outputs,
@@ -41,7 +37,9 @@ async fn run(
 ) {
     match export {
         Export::Mqtt(mqtt) => follow(sensors, request, MqttExporter::new(output, mqtt, targets)).await,
-        Export::Webhook(webhook) => follow(sensors, request, WebhookExporter::new(output, webhook, targets)).await,
+        Export::Webhook(webhook) => {
+            follow(sensors, request, WebhookExporter::new(output, webhook, targets)).await
+        }
         Export::Email(email) => follow(sensors, request, EmailExporter::new(output, email, targets)).await,
         Export::Database(database) => {
             let exporter = DatabaseExporter::new(&pools, &database.options, &database.table, &output, None);

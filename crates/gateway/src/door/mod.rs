@@ -7,9 +7,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 
+pub use clients::networks::{NetworkError, Networks};
 pub use limits::DoorLimits;
 pub(crate) use limits::{DoorLimit, LimitExceeded};
-pub use clients::networks::{NetworkError, Networks};
 
 /// A running door. The binary keeps a list of them.
 pub trait Door: Debug + Send {

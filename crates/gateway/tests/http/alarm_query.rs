@@ -74,7 +74,9 @@ async fn alarms_come_with_values_of_their_entities() {
         let found = server.find_alarms(&token, &query(link.clone())).await;
         assert_eq!(found["totalElements"], expected, "{link}");
         let mut count = query(json!({}));
-        count.as_object_mut().unwrap().remove("pageLink");
+        for of_pages in ["pageLink", "alarmFields", "entityFields", "latestValues"] {
+            count.as_object_mut().unwrap().remove(of_pages);
+        }
         if link.get("textSearch").is_none() {
             count.as_object_mut().unwrap().extend(link.as_object().unwrap().clone());
             let counted = server.post("/api/alarmsQuery/count", &count.to_string()).await.ok();

@@ -93,7 +93,7 @@ async fn entities_come_back_as_they_were_answered() {
         ("/api/device", Some("/api/device/info/"), json!({ "name": "d" })),
         ("/api/asset", Some("/api/asset/info/"), json!({ "name": "a" })),
         ("/api/tenant", Some("/api/tenant/info/"), json!({ "title": "Other" })),
-        ("/api/user", None, json!({ "email": "a@example", "authority": "CUSTOMER_USER" })),
+        ("/api/user", None, json!({ "email": "z@example", "authority": "CUSTOMER_USER" })),
     ] {
         let made = server.post(save, &new.to_string()).await.ok();
         let again = server.post(save, &made.to_string()).await.ok();

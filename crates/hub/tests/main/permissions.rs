@@ -14,6 +14,7 @@ use hub::registry::{
 };
 use hub::relations::RelationDirection;
 use hub::rpc::{RpcCall, RpcError};
+use hub::sql::SqlError;
 use hub::{AttributeError, BackupList, EntityId, EntityKind, Error, ParquetImport};
 use model::{Namespace, SeriesId};
 use serde_json::json;
@@ -628,7 +629,11 @@ async fn sql_shows_a_customer_only_its_devices_also_when_the_plan_is_kept() {
     of_car.hub.ingest(&one_row(&of_car, 1, 60), Durability::Memory).unwrap();
     let (device, [customer, stranger]) = prepare(&of_car);
     let rows = async |caller: &Caller, sql: &str| {
-        let answer = of_car.hub.sql(sql, Vec::new(), &Reader::from(caller.clone())).await.unwrap();
+        let answer = match of_car.hub.sql(sql, Vec::new(), &Reader::from(caller.clone())).await {
+            // The table of others does not exist for a customer without a device that writes to it.
+            Err(SqlError::UnknownTable { .. }) => return (0, String::new()),
+            answer => answer.unwrap(),
+        };
         let batches = answer.collect().await.unwrap();
         let text = batches.iter().map(|batch| format!("{batch:?}")).collect::<String>();
         (batches.iter().map(|batch| batch.num_rows()).sum::<usize>(), text)

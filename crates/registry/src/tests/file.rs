@@ -64,7 +64,7 @@ fn commits_are_synced_and_foreign_keys_hold() {
     let registry = fixture.open();
     let writer = registry.writer.lock();
     let number = |pragma| writer.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0)).unwrap();
-    assert_eq!((number("synchronous"), number("foreign_keys"), number("user_version")), (2, 1, 10));
+    assert_eq!((number("synchronous"), number("foreign_keys"), number("user_version")), (2, 1, 11));
     let journal: String = writer.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
     assert_eq!(journal, "wal");
 }
@@ -161,8 +161,11 @@ fn a_new_registry_has_the_schema_of_the_migrated_one() {
         let rows = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
         rows.collect::<Result<Vec<_>, _>>().unwrap()
     };
-    let migrated = Connection::open_in_memory().unwrap();
+    let mut migrated = Connection::open_in_memory().unwrap();
     migrated.execute_batch(include_str!("version_10.sql")).unwrap();
+    let transaction = migrated.transaction().unwrap();
+    crate::file::migrate(&transaction).unwrap();
+    transaction.commit().unwrap();
     let fixture = Fixture::new();
     let new = fixture.open();
     let (new, migrated) = (facts(&new.writer.lock()), facts(&migrated));

@@ -158,7 +158,11 @@ fn check_columns(catalog: &Catalog, batch: &Batch, missing: &[MissingColumn<'_>]
                 first.get_or_insert(reason);
             }
         }
-        rows.extend(first.map(|reason| RefusedRow { row, fields, reason: reason.clone() }));
+        let Some(mut reason) = first.cloned() else { continue };
+        if let StoreError::TooManyColumns { actual, limit, .. } = &mut reason {
+            *actual = *limit + fields.len() as u64;
+        }
+        rows.push(RefusedRow { row, fields, reason });
     }
     RefusedRows::check(rows)
 }

@@ -263,7 +263,9 @@ fn time_series(raw: &RawTimeSeries) -> Result<TimeSeriesConfig, ConfigError> {
 /// A list of servers that this one may connect to.
 fn targets(key: &'static str, texts: &[String]) -> Result<Arc<AllowedTargets>, ConfigError> {
     let targets = AllowedTargets::parse(texts.iter().map(String::as_str));
-    targets.map(Arc::new).map_err(|(text, error)| ConfigError::value(key, format!("\"{text}\""), error.to_string()))
+    targets
+        .map(Arc::new)
+        .map_err(|(text, error)| ConfigError::value(key, format!("\"{text}\""), error.to_string()))
 }
 
 fn query(

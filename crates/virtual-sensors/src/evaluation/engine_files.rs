@@ -228,7 +228,9 @@ impl Engine {
             let device = host.registry().device_by_id(device);
             device.is_some_and(|device| {
                 let mut places = self.readers.of_device(&device.name).into_iter();
-                places.any(|at| self.slots[at].home().is_none_or(|running| !running.sources_of(&device).is_empty()))
+                places.any(|at| {
+                    self.slots[at].home().is_none_or(|running| !running.sources_of(&device).is_empty())
+                })
             })
         };
         self.shared.tap.unwant(|_, wanted| !reads(wanted.device));

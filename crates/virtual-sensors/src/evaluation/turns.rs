@@ -31,8 +31,12 @@ impl Engine {
             let (places, values): (Vec<usize>, Values) =
                 (places.to_vec(), row.values().map(|(number, value)| (number, value.to_owned())).collect());
             for at in places {
-                let row =
-                    WaitingRow { series, ts: row.ts(), sequence: row.sequence(), values: Arc::clone(&values) };
+                let row = WaitingRow {
+                    series,
+                    ts: row.ts(),
+                    sequence: row.sequence(),
+                    values: Arc::clone(&values),
+                };
                 self.queue_row(host, at, row)?;
             }
         }

@@ -93,7 +93,8 @@ async fn open(export: &EmailExport, targets: &AllowedTargets) -> Result<AsyncSmt
         Encryption::StartTls | Encryption::None => (None, tls),
     };
     let addresses = addresses(targets, &export.server, export.port).await?;
-    let connected = AsyncSmtpConnection::connect_tokio1(addresses.as_slice(), None, &name, at_once, None).await;
+    let connected =
+        AsyncSmtpConnection::connect_tokio1(addresses.as_slice(), None, &name, at_once, None).await;
     let mut connection = connected.map_err(doing("the connection"))?;
     if let Some(tls) = later {
         connection.starttls(tls, &name).await.map_err(doing("STARTTLS"))?;

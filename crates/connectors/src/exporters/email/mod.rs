@@ -28,11 +28,7 @@ pub(super) struct EmailExporter {
 }
 
 impl EmailExporter {
-    pub(super) fn new(
-        output: Arc<SensorOutput>,
-        export: EmailExport,
-        targets: Arc<AllowedTargets>,
-    ) -> Self {
+    pub(super) fn new(output: Arc<SensorOutput>, export: EmailExport, targets: Arc<AllowedTargets>) -> Self {
         Self { output, export, targets, rate: Rate::default(), refused: 0, refusal: None }
     }
 

@@ -267,7 +267,8 @@ impl Sensor {
                 return;
             }
         }
-        let given = self.class.row(&stream.name, named, now, &self.meter, &mut self.counters, &mut self.given);
+        let given =
+            self.class.row(&stream.name, named, now, &self.meter, &mut self.counters, &mut self.given);
         if let Err(reason) = given {
             self.counters.fault(reason);
         }

@@ -18,7 +18,8 @@ use rhai::{AST, Dynamic, EvalAltResult, ParseError, ParseErrorType, Position, Sc
 use super::descriptor::Located;
 use super::fault::{Fault, TextPosition};
 use super::limits::{
-    SCRIPT_BYTES_MAX, SCRIPT_OPERATION_STEPS, SCRIPT_OPERATIONS_MAX, SCRIPT_TEXT_BYTES_MAX, SCRIPT_VARIABLES_MAX, TIMED_MAX,
+    SCRIPT_BYTES_MAX, SCRIPT_OPERATION_STEPS, SCRIPT_OPERATIONS_MAX, SCRIPT_TEXT_BYTES_MAX,
+    SCRIPT_VARIABLES_MAX, TIMED_MAX,
 };
 use super::sql::Datum;
 use super::sql::meter::Meter;

@@ -101,10 +101,13 @@ impl ContactPoint {
             return Some(format!("is {}", what.words()));
         }
         if !PUSH_PORTS.iter().any(|ports| ports.contains(&address.port())) {
-            return Some("has a port at which such clients do not listen (80, 8080, 22001 to 22100)".to_owned());
+            return Some(
+                "has a port at which such clients do not listen (80, 8080, 22001 to 22100)".to_owned(),
+            );
         }
         let is_peer = peer.is_some_and(|peer| peer.to_canonical() == ip);
-        (!is_peer && !targets.has_all()).then(|| format!("is not the address of this client ({})", peer_text(peer)))
+        (!is_peer && !targets.has_all())
+            .then(|| format!("is not the address of this client ({})", peer_text(peer)))
     }
 }
 

@@ -194,7 +194,7 @@ fn refusals_name_the_place_and_the_remedy() {
         (
             "POST /api/entitiesQuery/find",
             json!({ "entityFilter": filter }),
-            r#"entityFilter has no member "deviceTyps"; did you mean "deviceTypes"?"#,
+            r#"entityFilter has no member "deviceTyps"; did you mean "deviceType"?"#,
         ),
         (
             "POST /api/entitiesQuery/count",

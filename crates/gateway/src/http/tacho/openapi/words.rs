@@ -51,7 +51,7 @@ fn similar<'a>(unknown: &str, known: &[&'a str]) -> Option<&'a str> {
     }
     let (lower, most) = (unknown.to_lowercase(), 1 + length / 4);
     let distances = known.iter().map(|name| (distance(&lower, &name.to_lowercase()), *name));
-    let (distance, name) = distances.min_by_key(|(distance, _)| *distance)?;
+    let (distance, name) = distances.min_by_key(|(distance, name)| (*distance, *name))?;
     (distance <= most && distance < length).then_some(name)
 }
 
