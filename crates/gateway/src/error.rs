@@ -20,7 +20,6 @@ use model::MemoryShortage;
 
 use crate::blocking::PoolError;
 use crate::budget::OverBudget;
-use crate::http::tools::bodies::NoRoomForBody;
 
 /// `Retry-After` in seconds when the store or a queue is busy.
 pub(crate) const RETRY_BUSY_S: u32 = 1;
@@ -128,15 +127,6 @@ impl From<TenantLimitExceeded> for ApiError {
 impl From<MemoryShortage> for ApiError {
     fn from(shortage: MemoryShortage) -> Self {
         Self { label: "memory_pressure", ..Self::busy(shortage.to_string()) }
-    }
-}
-
-impl From<NoRoomForBody> for ApiError {
-    fn from(refused: NoRoomForBody) -> Self {
-        match refused {
-            NoRoomForBody::Limit { .. } => Self::busy(refused.to_string()),
-            NoRoomForBody::Memory(shortage) => shortage.into(),
-        }
     }
 }
 

@@ -8,6 +8,8 @@ use model::{MemoryPressure, MemoryReservation, MemoryShortage};
 use parking_lot::Mutex;
 use uuid::Uuid;
 
+use crate::error::ApiError;
+
 /// The sender of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Sender {
@@ -52,6 +54,15 @@ pub(crate) enum NoRoomForBody {
     Limit { whose: &'static str, limit: usize },
     #[error(transparent)]
     Memory(MemoryShortage),
+}
+
+impl From<NoRoomForBody> for ApiError {
+    fn from(refused: NoRoomForBody) -> Self {
+        match refused {
+            NoRoomForBody::Limit { .. } => Self::busy(refused.to_string()),
+            NoRoomForBody::Memory(shortage) => shortage.into(),
+        }
+    }
 }
 
 impl Bodies {
