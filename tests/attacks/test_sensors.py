@@ -11,8 +11,8 @@ from harness import wait
 from harness.sensors import loaded, shown, write
 
 WAIT_S = 180
-# Rows of each window of the join: a million combinations.
-WINDOW = 1000
+# Rows of each window of the join: a quarter of a million combinations.
+WINDOW = 500
 T0 = 1_764_272_400_000
 
 
@@ -96,8 +96,8 @@ def test_a_join_of_seconds_holds_no_other_sensor(own_server):
 def test_an_execution_without_an_end_is_ended(own_server):
     server = own_server()
     with_windows(server)
-    write(server, "join.toml", join("join", parts=20))
-    script = 'class-name = "ScriptletProcessor"\ninit-params = { scriptlet = "let i = 0; while i < 2500 { i += 1; } n = i;" }\n'
+    write(server, "join.toml", join("join", parts=40))
+    script = 'class-name = "ScriptletProcessor"\ninit-params = { scriptlet = "let i = 0; while i < 3000 { i += 1; } n = i;" }\n'
     burning = descriptor("script", "select x from a", [("a", "slow", WINDOW)], processing=script)
     write(server, "script.toml", burning)
     write(server, "plain.toml", plain("plain"))
@@ -154,6 +154,7 @@ def test_addresses_of_the_link_and_the_cloud_are_not_asked(own_server):
         write(server, "redirected.toml", http_get("redirected", f"http://127.0.0.1:{redirecting.server_port}/"))
         assert "another server" in last_error(server, "redirected")
         write(server, "own.toml", http_get("own", f"http://localhost:{server.http}/healthz"))
+        loaded(server, "own")
         wait.until(lambda: counters(server, "own")["rows"] > 0, "a host that the file names as this machine")
     finally:
         redirecting.shutdown()
@@ -164,7 +165,8 @@ def test_addresses_of_the_link_and_the_cloud_are_not_asked(own_server):
 def test_listed_targets_are_asked_and_other_forms_are_refused_at_the_start(own_server, tmp_path):
     server = own_server({"TACHO_SENSORS_ALLOWED_TARGETS": "127.0.0.0/8"})
     write(server, "loopback.toml", http_get("loopback", f"http://127.1:{server.http}/healthz"))
-    wait.until(lambda: shown(server, "loopback") and counters(server, "loopback")["rows"] > 0, "a listed target")
+    loaded(server, "loopback")
+    wait.until(lambda: counters(server, "loopback")["rows"] > 0, "a listed target")
     server.stop()
     for name in ("TACHO_SENSORS_ALLOWED_TARGETS", "TACHO_TIME_SERIES_GSN_PUSH_TARGETS"):
         try:
@@ -192,7 +194,7 @@ def test_pushes_reach_no_service_beside_the_server(own_server, tmp_path):
             write(server, "plain.toml", plain("plain"))
             loaded(server, "plain")
             send(server, "fast", 0, 3)
-            own = [server.http, server.listeners["postgresql"], port, 22, 22001]
+            own = [server.http, server.listeners["postgres"], port, 22, 22001]
             hosts = ["127.0.0.1", "localhost", "127.0.0.2", "[::ffff:127.0.0.1]", "0.0.0.0", "169.254.169.254", "2130706433"]
             for contact in [f"http://{host}:{one}/" for host in hosts for one in own]:
                 answer = register(server, contact)

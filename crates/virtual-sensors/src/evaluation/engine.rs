@@ -174,6 +174,7 @@ impl Engine {
             self.is_held = false;
             return Ok(());
         }
+        self.recall();
         self.is_held = !self.lanes.is_idle();
         if self.is_held {
             return Ok(());

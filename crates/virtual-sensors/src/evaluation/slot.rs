@@ -50,6 +50,13 @@ impl Slot {
         self.running.take()
     }
 
+    /// The sensor comes back without its turn.
+    pub(super) fn give_back(&mut self, running: Box<Running>, inbox: Inbox) {
+        self.is_tick_due |= inbox.is_empty();
+        self.inbox.put_back(inbox);
+        self.running = Some(running);
+    }
+
     /// The sensor comes back from a turn, with what it has left.
     pub(super) fn put_back(&mut self, mut running: Box<Running>, rest: Inbox, took: Duration) {
         self.is_behind = !rest.is_empty();

@@ -155,6 +155,14 @@ impl Engine {
         self.collect(host)
     }
 
+    /// Takes back the sensors whose turns have not begun, because a change waits for them.
+    pub(super) fn recall(&mut self) {
+        for Turn { at, running, inbox, .. } in self.lanes.recall() {
+            self.slots[at].give_back(running, inbox);
+            self.list(at);
+        }
+    }
+
     /// Takes back the sensors whose turns have ended.
     pub(super) fn collect(&mut self, host: &Host) -> Result<(), ThreadEnd> {
         let mut end = Ok(());
