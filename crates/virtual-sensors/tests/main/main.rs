@@ -4,6 +4,7 @@
 
 mod external_sources;
 mod permissions;
+mod turns;
 mod virtual_sensors;
 
 use std::sync::Arc;
