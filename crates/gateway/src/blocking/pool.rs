@@ -150,7 +150,12 @@ pub(crate) enum PoolError {
 mod tests {
     use std::sync::mpsc;
 
+    use model::limits::MEMORY_SMALL_WORK_BYTES;
+
     use super::*;
+
+    /// Smaller jobs need not wait for memory.
+    const LARGE: u64 = MEMORY_SMALL_WORK_BYTES + 1;
 
     #[tokio::test]
     async fn a_job_that_finds_the_queue_full_is_refused_and_the_others_run() {
@@ -207,9 +212,9 @@ mod tests {
     #[tokio::test]
     async fn a_large_job_waits_for_memory() {
         let (pool, pressure) = (BlockingPool::new("reads", 1, 1), Arc::<MemoryPressure>::default());
-        assert_eq!(pool.run_large(&pressure, 1, || 1).await, Ok(1), "nothing is known about the memory");
+        assert_eq!(pool.run_large(&pressure, LARGE, || 1).await, Ok(1), "nothing is known about the memory");
         pressure.report(900, 1_000);
-        let mut waits = std::pin::pin!(pool.run_large(&pressure, 1, || 2));
+        let mut waits = std::pin::pin!(pool.run_large(&pressure, LARGE, || 2));
         assert!(tokio::time::timeout(2 * MEMORY_SAMPLE_INTERVAL, &mut waits).await.is_err());
         pressure.report(0, 1_000);
         assert_eq!(waits.await, Ok(2));
