@@ -523,7 +523,8 @@ def test_an_exploding_regular_expression_is_harmless(tsdb):
 
 
 def test_a_query_of_everything_is_bounded(own_server):
-    server = own_server({"TACHO_QUERY_MEMORY_BYTES_MAX": str(8 * 1024 * 1024)})
+    # A statement may allocate twice this, and the read cache.
+    server = own_server({"TACHO_QUERY_MEMORY_BYTES_MAX": str(8 * 1024 * 1024), "TACHO_STORE_READ_CACHE_BYTES_MAX": str(1024 * 1024)})
     tsdb = Tsdb(server)
     for host in range(20):
         tsdb.put("tsdb.much", [(f"h{host}", (T0 + second * 10) * 1000, second) for second in range(50_000)])
