@@ -41,7 +41,7 @@ const DOORS: Share = Share { small: 31, whole: 1_000 };
 /// Rows of a batch of a read. Rows of some kilobytes make a large batch.
 const SMALL_BATCH_ROWS: usize = 128;
 /// Statements at once. They share [`SMALL_QUERIES_BYTES`].
-const RUNNING: Share = Share { small: 2, whole: 16 };
+const RUNNING: Share = Share { small: 4, whole: 16 };
 const RUNNING_MIN: usize = 2;
 const SMALL_QUERY_BYTES: usize = 12 * MIB;
 const SMALL_QUERIES_BYTES: usize = 16 * MIB;
@@ -280,7 +280,7 @@ mod tests {
         let result = derived(SMALL_BYTES, &[], &mut raw);
         assert_eq!(raw.store.memtable_bytes_max, 16 * MIB);
         assert_eq!((raw.query.memory_bytes_max, raw.query.memory_bytes_total_max), (12 * MIB, 16 * MIB));
-        assert_eq!(raw.query.concurrent_max, 2);
+        assert_eq!(raw.query.concurrent_max, 4);
         assert_eq!(result.derived.len(), 7);
         for bytes in [1, 1 << 20, 64 << 20, SMALL_BYTES - 1] {
             let mut raw = RawConfig::default();
