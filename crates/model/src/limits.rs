@@ -90,25 +90,13 @@ pub const PART_WINDOW_ROWS: usize = 8 * 1024;
 /// Unpacked bytes of a part that a merge decodes at a time, if they are fewer rows than [`PART_WINDOW_ROWS`]. A merge holds
 /// this times [`COMPACTION_INPUTS_MAX`].
 pub const PART_WINDOW_BYTES: usize = 4 * 1024 * 1024;
-/// Bytes of a page of text in a part, and of a dictionary.
-pub const PART_PAGE_BYTES_MAX: usize = 1024 * 1024;
-/// With smaller row groups ([`PART_ROW_GROUP_BYTES`]) a page has one part of this many of one, and at least
-/// [`PART_PAGE_BYTES_MIN`].
-pub const PART_PAGES_PER_ROW_GROUP: usize = 16;
-/// See [`PART_PAGES_PER_ROW_GROUP`].
-pub const PART_PAGE_BYTES_MIN: usize = 64 * 1024;
-/// Values of a text column that the writer adds to a page of [`PART_PAGE_BYTES_MAX`] between two checks of the page's size; fewer to a
-/// smaller page. A page can exceed its limit by this many values, and a reader of one value decodes the whole page.
+/// Values of a text column that the writer adds to a page between two checks of the page's size. A page can exceed its 1 MiB
+/// by this many values, and a reader of one value decodes the whole page.
 pub const PART_WRITE_BATCH_VALUES: usize = 64;
 /// Most rows that a read copies out of the open chunk. With more rows the chunk is frozen and shared.
 pub const READ_COPY_ROWS_MAX: usize = 4_096;
-/// Decoded pages and chunks that a batch of rows keeps in memory until it is returned.
+/// Decoded pages and chunks that a batch of rows in the order of series keeps in memory until it is returned.
 pub const READ_BLOCKS_PER_BATCH_MAX: usize = 128;
-/// With little memory batches have fewer rows, and one block for this many of them: each block may have a page of long texts and only
-/// one wanted row.
-pub const READ_ROWS_PER_BLOCK: usize = 32;
-/// Lower bound of these blocks.
-pub const READ_BLOCKS_PER_BATCH_MIN: usize = 4;
 /// Most bytes of fields with which a read of a whole table copies the open chunk instead of freezing it.
 pub const READ_COPY_BYTES_MAX: usize = 1024 * 1024;
 /// Bytes of fields at which a chunk is frozen, also with few rows.
@@ -172,10 +160,6 @@ pub const SQL_PLANS_CACHED_MAX: usize = 512;
 pub const SQL_OPERATORS_KEPT_GROWTH_MAX: u64 = 2;
 /// Most parameters (`$1`, `$2`...) of a prepared statement: the PostgreSQL protocol counts them with 16 bits.
 pub const SQL_PARAMETERS_MAX: usize = 65_535;
-/// Bytes after which one job on the threads of readers ends, however few rows it has read; less if the statement may allocate little.
-pub const QUERY_READ_AHEAD_BYTES: usize = 8 * 1024 * 1024;
-/// Lower bound of it.
-pub const QUERY_READ_AHEAD_BYTES_MIN: usize = 512 * 1024;
 /// Rows that one job on the threads of readers reads before other jobs run.
 pub const QUERY_READ_ROWS_PER_JOB: usize = 64 * 1024;
 /// The same for jobs that also group what they read.
@@ -260,9 +244,9 @@ pub const MEMORY_CRITICAL_PERCENT: u64 = 90;
 pub const MEMORY_RESERVED_PERCENT: u64 = 40;
 /// A history in progress reserves this many times its longest answer: the values, their text, and pages of files that are decoded;
 /// but at most one part of [`HISTORY_SHARE_MAX`] of the memory.
-pub const HISTORY_MEMORY_FACTOR: u64 = 5;
+pub const HISTORY_MEMORY_FACTOR: u64 = 3;
 /// See [`HISTORY_MEMORY_FACTOR`].
-pub const HISTORY_SHARE_MAX: u64 = 5;
+pub const HISTORY_SHARE_MAX: u64 = 8;
 /// A level of memory pressure ends this many percent below its watermark.
 pub const MEMORY_HYSTERESIS_PERCENT: u64 = 5;
 /// Work of this many bytes may begin up to the critical watermark: a message of a device, or a short answer.

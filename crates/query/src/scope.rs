@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use datafusion::common::runtime::{JoinSetTracer, set_join_set_tracer};
 use futures_util::future::BoxFuture;
-use model::limits::{QUERY_READ_AHEAD_BYTES, QUERY_READ_AHEAD_BYTES_MIN, QueryLimits, STATEMENT_KEPT_BYTES};
+use model::limits::{QueryLimits, STATEMENT_KEPT_BYTES};
 use model::{MemoryLevel, MemoryPressure};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -26,8 +26,6 @@ const MIB: usize = 1024 * 1024;
 /// A query may allocate this many times what its operators may account for. No operator accounts for a batch on its way to the next
 /// one or for the result of a function, and a buffer that grows is copied.
 const ALLOCATED_RATIO_MAX: usize = 2;
-/// A job reads ahead this part of what its statement may allocate.
-const READ_AHEAD_SHARE: usize = 32;
 
 /// The bytes that all statements of an engine have allocated, and their limit.
 #[derive(Debug)]
@@ -256,12 +254,6 @@ pub(crate) fn checkpoint() -> Result<(), QueryError> {
         scope.settle();
     }
     check(0)
-}
-
-/// Bytes that a job of the statement of this thread reads ahead. Each scan of the statement has up to two such jobs for each thread.
-pub(crate) fn read_ahead_bytes() -> usize {
-    let share = current().map_or(usize::MAX, |scope| scope.max / READ_AHEAD_SHARE);
-    share.clamp(QUERY_READ_AHEAD_BYTES_MIN, QUERY_READ_AHEAD_BYTES)
 }
 
 /// Returns the scope of the statement that this thread works for.

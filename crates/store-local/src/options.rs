@@ -77,14 +77,6 @@ pub struct Options {
     pub clock: Arc<dyn Clock>,
 }
 
-impl Options {
-    /// Decoded blocks that a batch of rows keeps in memory.
-    pub(crate) fn read_blocks_max(&self) -> usize {
-        (self.series_batch_rows / limits::READ_ROWS_PER_BLOCK)
-            .clamp(limits::READ_BLOCKS_PER_BATCH_MIN, limits::READ_BLOCKS_PER_BATCH_MAX)
-    }
-}
-
 impl Default for Options {
     fn default() -> Self {
         Self {

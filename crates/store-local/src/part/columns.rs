@@ -218,10 +218,6 @@ impl PartColumns {
         };
         stream.next += 1;
         let batch = stream.arrays.next().transpose().map_err(|error| self.reader.arrow_error(error))?;
-        if stream.next == stream.end {
-            // It would keep its last page, unpacked, as long as the read lasts.
-            streams.remove(&column);
-        }
         let rows = self.reader.pages[page as usize].rows as usize;
         match batch {
             Some(batch) if batch.num_rows() == rows && batch.num_columns() == 1 => {

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use model::limits::{
-    PART_PAGE_BYTES_MAX, PART_PAGE_BYTES_MIN, PART_PAGES_PER_ROW_GROUP, PART_WRITE_BATCH_VALUES,
-};
+use model::limits::PART_WRITE_BATCH_VALUES;
 use model::{FieldType, TableName};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::Result;
@@ -72,18 +70,6 @@ pub(crate) struct PartSettings {
     pub(crate) row_group_bytes: usize,
     pub(crate) page_rows: usize,
     pub(crate) zstd_level: i32,
-}
-
-impl PartSettings {
-    /// Bytes at which a page of text ends. A reader of one value, and each input of a merge, has a whole page in memory.
-    fn page_bytes(self) -> usize {
-        (self.row_group_bytes / PART_PAGES_PER_ROW_GROUP).clamp(PART_PAGE_BYTES_MIN, PART_PAGE_BYTES_MAX)
-    }
-
-    /// Values between two checks of the size of a page.
-    fn write_batch_values(self) -> usize {
-        (PART_WRITE_BATCH_VALUES * self.page_bytes() / PART_PAGE_BYTES_MAX).max(1)
-    }
 }
 
 impl PartSchema {
@@ -172,9 +158,7 @@ impl PartSchema {
             .set_created_by("tachograph".to_owned())
             .set_compression(Compression::ZSTD(ZstdLevel::try_new(settings.zstd_level)?))
             .set_data_page_row_count_limit(settings.page_rows)
-            .set_data_page_size_limit(settings.page_bytes())
-            .set_dictionary_page_size_limit(settings.page_bytes())
-            .set_write_batch_size(settings.page_rows.min(settings.write_batch_values()))
+            .set_write_batch_size(settings.page_rows.min(PART_WRITE_BATCH_VALUES))
             .set_dictionary_enabled(false)
             .set_statistics_enabled(EnabledStatistics::Chunk)
             .set_key_value_metadata(Some(self.footer_pairs()));

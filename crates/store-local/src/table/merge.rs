@@ -8,6 +8,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
+use model::limits::READ_BLOCKS_PER_BATCH_MAX;
 use store::{Order, StoreError};
 
 use super::block::{Block, Blocks, Scope};
@@ -44,9 +45,10 @@ impl MergeSlice {
         self.serial += 1;
     }
 
-    /// Whether the slice keeps so many decoded blocks in memory that the batch should end, although it has few rows.
-    pub(super) fn is_wide(&self, plan: &ReadPlan) -> bool {
-        self.blocks.len() >= plan.core.options.read_blocks_max()
+    /// Whether the slice keeps so many decoded blocks in memory that the batch should end, although it has few rows. In a
+    /// walk by time the cursors keep the blocks anyway.
+    pub(super) fn is_wide(&self, order: RowOrder) -> bool {
+        order == RowOrder::Series && self.blocks.len() >= READ_BLOCKS_PER_BATCH_MAX
     }
 
     fn push(&mut self, block: u32, start: u32, end: u32, backward: bool) {
@@ -88,11 +90,7 @@ impl Cursor {
         };
         self.block = blocks.next(&self.scope, plan.slots.len())?.map(Arc::new);
         self.in_slice = (u64::MAX, 0);
-        let Some(block) = &self.block else {
-            // A read of many parts passes most of them long before its end.
-            self.blocks = None;
-            return Ok(false);
-        };
+        let Some(block) = &self.block else { return Ok(false) };
         self.span = match self.scope.order {
             Order::Ascending => 0,
             Order::Descending => block.spans.len() - 1,
@@ -242,7 +240,7 @@ impl Merge {
         slice: &mut MergeSlice,
     ) -> Result<bool, StoreError> {
         if let [only] = self.cursors.as_mut_slice() {
-            while slice.rows < rows_max && !slice.is_wide(plan) {
+            while slice.rows < rows_max && !slice.is_wide(self.order) {
                 if !only.is_loaded() {
                     // A slice that is full enough ends with its block, which saves a copy.
                     if slice.rows > rows_max / 2 {
@@ -256,7 +254,7 @@ impl Merge {
             }
             return Ok(true);
         }
-        while slice.rows < rows_max && !slice.is_wide(plan) {
+        while slice.rows < rows_max && !slice.is_wide(self.order) {
             let Some(Reverse((key, _, first))) = self.heap.pop() else { return Ok(false) };
             if !self.cursors[first].is_loaded() {
                 self.load(plan, first)?;

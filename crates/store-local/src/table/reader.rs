@@ -11,6 +11,7 @@ use store::{BatchReader, Order, ReadOrder, StoreError};
 
 use super::gather;
 use super::merge::{Merge, MergeSlice};
+use super::order::RowOrder;
 use super::plan::{ReadPlan, Task};
 
 /// The tasks of a read, in the order in which readers take them.
@@ -44,7 +45,7 @@ impl TaskReader {
         loop {
             let rows = self.slice.rows + counted;
             // A batch that is full enough ends with its task, which saves a copy.
-            let is_enough = rows > rows_max / 2 || self.slice.is_wide(&self.plan);
+            let is_enough = rows > rows_max / 2 || self.slice.is_wide(RowOrder::Series);
             if rows >= rows_max || (self.current.is_none() && is_enough) {
                 break;
             }

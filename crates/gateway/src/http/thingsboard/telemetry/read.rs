@@ -86,7 +86,7 @@ async fn read(
     let strict = params.flag("useStrictDataTypes")?;
     let (hub, pool_of) = (Arc::clone(&state.hub), Arc::clone(state));
     let bytes_max = state.answer_bytes_max();
-    let values = wanted.history_values();
+    let is_history = matches!(wanted, ValuesRequest::History(_));
     let read = move || match wanted {
         ValuesRequest::Latest(keys) => {
             let found = hub.shown_latest(session.caller(), &shown, keys.as_deref())?;
@@ -100,11 +100,9 @@ async fn read(
             Ok(json_response(Body::new(answer.into_body())))
         }
     };
-    match values {
-        Some(values) => {
-            state.reads.run_large(state.hub.memory_pressure(), state.history_bytes(values), read).await?
-        }
-        None => state.reads.run(read).await?,
+    match is_history {
+        true => state.reads.run_large(state.hub.memory_pressure(), state.history_bytes(), read).await?,
+        false => state.reads.run(read).await?,
     }
 }
 
@@ -142,7 +140,7 @@ async fn values_of_many(
                     }
                 }
             };
-            state.reads.run_large(state.hub.memory_pressure(), state.history_bytes(usize::MAX), read).await?
+            state.reads.run_large(state.hub.memory_pressure(), state.history_bytes(), read).await?
         }
         Selection::Groups(named) => {
             let request = wanted.reduced()?;
@@ -155,7 +153,7 @@ async fn values_of_many(
                     Histories { hub: &hub, caller: session.caller(), request: &request, form, bytes_max };
                 histories.of_groups(&groups, &workers())
             };
-            state.reads.run_large(state.hub.memory_pressure(), state.history_bytes(usize::MAX), read).await?
+            state.reads.run_large(state.hub.memory_pressure(), state.history_bytes(), read).await?
         }
     };
     Ok(json_response(Body::new(answer?.into_body())))
@@ -195,14 +193,6 @@ enum ValuesRequest {
 }
 
 impl ValuesRequest {
-    /// Most values of the history of one device; `None` for latest values.
-    fn history_values(&self) -> Option<usize> {
-        match self {
-            Self::Latest(_) => None,
-            Self::History(request) => Some(request.limit.saturating_mul(request.keys.len())),
-        }
-    }
-
     fn parse(params: &Params) -> Result<Self, ApiError> {
         let keys = unique_keys(params.keys())?;
         let (start, end) = match (params.number::<i64>("startTs")?, params.number::<i64>("endTs")?) {
