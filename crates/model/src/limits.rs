@@ -246,7 +246,7 @@ pub const MEMORY_RESERVED_PERCENT: u64 = 40;
 /// but at most one part of [`HISTORY_SHARE_MAX`] of the memory.
 pub const HISTORY_MEMORY_FACTOR: u64 = 3;
 /// See [`HISTORY_MEMORY_FACTOR`].
-pub const HISTORY_SHARE_MAX: u64 = 8;
+pub const HISTORY_SHARE_MAX: u64 = 12;
 /// A level of memory pressure ends this many percent below its watermark.
 pub const MEMORY_HYSTERESIS_PERCENT: u64 = 5;
 /// Work of this many bytes may begin up to the critical watermark: a message of a device, or a short answer.
