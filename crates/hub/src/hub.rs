@@ -17,6 +17,7 @@ use crate::alarms::{self, AlarmStore, Inbox, RuleBook, RuleSeries, RuleThread};
 use crate::annotations::Usages;
 use crate::attributes::{Feed, Pushes, Writer};
 use crate::broker::{self, Broker, BrokerError};
+use crate::claims::{self, CLAIMS};
 use crate::clock::{self, ReceiptClock};
 use crate::device_messages::Outboxes;
 use crate::device_state::{DeviceStates, StateThread};
@@ -165,6 +166,7 @@ impl Hub {
             now: clock::system_now,
         });
         let packages = Packages::open(Arc::clone(&kv))?;
+        kv.expire(CLAIMS, Arc::new(claims::has_expired))?;
         let creations = Creations::start(Arc::clone(&registry), Arc::clone(&metrics));
         Ok(Arc::new(Self {
             store,

@@ -54,9 +54,9 @@ impl Caller {
         Self { login: Role::Public.name().into(), role: Role::Public, ..Self::local(tenant) }
     }
 
-    /// A caller without a login whom the operator allows to write: an operator of the tenant.
-    pub fn open(tenant: Uuid) -> Self {
-        Self { login: "open".into(), role: Role::Operator, ..Self::local(tenant) }
+    /// A caller without a login to whom the operator gives a role in the tenant.
+    pub fn open(tenant: Uuid, role: Role) -> Self {
+        Self { login: "open".into(), role, ..Self::local(tenant) }
     }
 
     /// A device that asks for its credentials with the key and the secret of a device profile. The hub itself decides what it may.

@@ -73,10 +73,10 @@ impl FromRequestParts<Arc<HttpState>> for RequestCaller {
 /// Reads a form. One without a credential in the head may be as long as a login.
 async fn read_form(state: &HttpState, of_head: Option<&Caller>, request: Request) -> Result<String, Refusal> {
     let (sender, limit) = match of_head {
-        Some(caller) => (Sender::User(caller.user_id().unwrap_or_default()), FORM_BYTES_MAX),
+        Some(caller) => (Sender::caller(caller), FORM_BYTES_MAX),
         None => (Sender::Anonymous, LOGIN_BODY_BYTES_MAX),
     };
-    let body = read_body(request, limit, "", state.bodies.begin(sender)).await?;
+    let body = read_body(request, limit, "", state.body_account(sender)).await?;
     let form = std::str::from_utf8(&body.bytes);
     let form = form.map_err(|_| Refusal::argument("the form is not UTF-8 text; send it urlencoded"))?;
     Ok(form.to_owned())

@@ -48,7 +48,7 @@ pub(super) async fn row(
 async fn form(state: &HttpState, caller: &Caller, request: Request) -> Result<Vec<Pair>, Refusal> {
     let content_type = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let boundary = content_type.and_then(boundary).map(str::to_owned);
-    let account = state.bodies.begin(Sender::User(caller.user_id().unwrap_or_default()));
+    let account = state.body_account(Sender::caller(caller));
     let body = read_body(request, FORM_BYTES_MAX, "", account).await?;
     match boundary {
         Some(boundary) => texts(&body.bytes, &boundary),

@@ -26,10 +26,12 @@ pub(crate) const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 pub const BODY_BYTES_MAX: usize = model::limits::BATCH_TEXT_BYTES_MAX / 2;
 /// A body that is not complete after this time gets 408.
 pub(crate) const BODY_TIMEOUT: Duration = Duration::from_secs(30);
-/// Bytes of request bodies in memory, over all authenticated senders. Above it requests get 429.
+/// Bytes of request bodies in memory, over all authenticated senders. Above it requests get 429. A tenant may have half of what the
+/// others leave.
 pub(crate) const BODIES_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// Lower bound of [`BODIES_BYTES_MAX`] on a machine with little memory: the pieces of `tacho import` have 8 MiB.
-pub(crate) const BODIES_BYTES_MIN: usize = 12 * 1024 * 1024;
+/// Lower bound of [`BODIES_BYTES_MAX`] on a machine with little memory: two pieces of `tacho import`, which have
+/// 8 MiB.
+pub(crate) const BODIES_BYTES_MIN: usize = 16 * 1024 * 1024;
 /// Bytes of request bodies of one device, so a few devices cannot block the others.
 pub(crate) const DEVICE_BODIES_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Bytes of request bodies of one user: the largest piece of an import.
@@ -44,8 +46,8 @@ pub(crate) const FORM_TEXT_BYTES_MAX: usize = 1024;
 pub(crate) const CLAIM_BODY_BYTES_MAX: usize = 16 * 1024;
 /// Bytes of the body of a login, or of any other anonymous request.
 pub(crate) const LOGIN_BODY_BYTES_MAX: usize = 16 * 1024;
-/// Bytes of a refused body that the door reads and discards, so the client can read the answer.
-pub(crate) const DISCARDED_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Bytes of a refused body that the door reads and discards, so the client can read the answer: more than any endpoint accepts.
+pub(crate) const DISCARDED_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Bytes of a JSON request of the REST interface (logins, devices, ids of devices to read).
 pub(crate) const REST_BODY_BYTES_MAX: usize = 512 * 1024;
 /// Bytes of a request with a query. The query has its own, smaller bound; this one is for the parameters.

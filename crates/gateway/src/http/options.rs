@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use clients::outgoing::AllowedTargets;
+use hub::caller::Role;
 use model::limits::Portion;
 use serde_json::{Map, Value};
 
@@ -17,9 +18,9 @@ use crate::mqtt::MqttEntrance;
 pub struct HttpOptions {
     /// The door: another port with the same interface counts its connections and refusals by itself.
     pub door: hub::Door,
-    /// Whether callers without credentials may use the interfaces of InfluxDB, OpenTSDB and Prometheus, as operators of the default
-    /// tenant.
-    pub open: bool,
+    /// The role in the default tenant of callers without credentials who use the interfaces of InfluxDB, OpenTSDB, Prometheus and
+    /// GSN. `None` refuses them.
+    pub open: Option<Role>,
     /// Servers to which GSN's push may send elements, besides the client that registers.
     pub gsn_push_targets: Arc<AllowedTargets>,
     /// Address for the listener. The caller of [`serve`](crate::http_door::serve) binds it.
@@ -51,7 +52,7 @@ impl Default for HttpOptions {
     fn default() -> Self {
         Self {
             door: hub::Door::Http,
-            open: false,
+            open: None,
             gsn_push_targets: Arc::default(),
             listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
             body_bytes_max: 4 * 1024 * 1024,

@@ -3,6 +3,7 @@
 //! `docs/protocol/influx.md` describes what is supported and what differs.
 
 mod answers;
+mod fields;
 pub(crate) mod limits;
 mod ping;
 mod query;

@@ -1,11 +1,12 @@
 //! Rows of a body in line protocol.
 
-use std::cell::{Cell, OnceCell};
+use std::cell::{OnceCell, RefCell};
 
 use hub::points::Points;
-use model::{SeriesId, Timestamp, ValueRef, name};
+use model::{Timestamp, ValueRef};
 use wire::line::{Field, LineValue, Lines, Precision, RawLine, Series};
 
+use super::fields::{TIME, check_fields, dropped_field, invalid_name};
 use super::refused_lines::RefusedLines;
 
 /// Adds the lines of a body from an offset on, until they fill a batch. Lines without a time have the time `now`. Refused lines are
@@ -42,19 +43,16 @@ fn add(
     precision: Precision,
     now: Timestamp,
 ) -> Result<(), String> {
-    for (key, _) in line.fields {
-        name::check_key(key).map_err(|error| error.to_string())?;
-    }
     let ts = match line.time {
         None => now,
         Some(time) => Timestamp::from_micros(precision.micros(time).ok_or("time outside range")?),
     };
-    let series = series_of(points, &line.series)?;
+    check_fields(line)?;
     // A body is shorter than 4 GiB.
     let item = line.at as u32;
     let large: Vec<String> = line.fields.iter().filter_map(large).collect();
     let mut large = large.iter();
-    let fields = line.fields.iter().map(|(key, value)| {
+    let fields = line.fields.iter().filter(|(key, _)| key != TIME).map(|(key, value)| {
         let value = match value {
             LineValue::F64(value) => ValueRef::F64(*value),
             LineValue::I64(value) => ValueRef::I64(*value),
@@ -67,30 +65,43 @@ fn add(
         };
         (key.as_ref(), value)
     });
-    points.add(item, series, ts, fields).map_err(|refusal| refusal.to_string())
+    add_row(points, item, ts, &line.series, fields)?;
+    if let Some(reason) = dropped_field(line) {
+        points.refuse(&reason, line.text.as_bytes());
+    }
+    Ok(())
 }
 
 /// The digits of an unsigned integer that no `i64` holds. The store keeps such numbers as JSON, with every digit.
-fn large((_, value): &Field<'_>) -> Option<String> {
+fn large((key, value): &Field<'_>) -> Option<String> {
     match value {
-        LineValue::U64(value) if i64::try_from(*value).is_err() => Some(value.to_string()),
+        LineValue::U64(value) if key != TIME && i64::try_from(*value).is_err() => Some(value.to_string()),
         _ => None,
     }
 }
 
-fn series_of(points: &Points, series: &Series<'_>) -> Result<SeriesId, String> {
+fn add_row<'a>(
+    points: &mut Points,
+    item: u32,
+    ts: Timestamp,
+    series: &Series<'_>,
+    fields: impl Iterator<Item = (&'a str, ValueRef<'a>)>,
+) -> Result<(), String> {
     let names = OnceCell::new();
-    let is_twice = Cell::new(false);
+    let fault = RefCell::new(None);
     let key = || {
         let tags = series.sorted_tags();
-        is_twice.set(tags.is_err());
+        if tags.is_err() {
+            fault.replace(Some("duplicate tags".to_owned()));
+        }
         let (measurement, tags) = names.get_or_init(|| (series.measurement(), tags.unwrap_or_default()));
-        // No table has an empty name, so a series with a doubled tag is refused.
-        let table = if is_twice.get() { "" } else { measurement.as_ref() };
+        if tags.iter().any(|(key, _)| key == TIME) {
+            fault.replace(Some(invalid_name("tag key", "tag", measurement)));
+        }
+        // No table has an empty name, so a series with a fault is refused.
+        let table = if fault.borrow().is_some() { "" } else { measurement.as_ref() };
         (table, tags.iter().map(|(key, value)| (key.as_ref(), value.as_ref())).collect())
     };
-    points.series(series.raw().as_bytes(), key).map_err(|refusal| match is_twice.get() {
-        true => "duplicate tags".to_owned(),
-        false => refusal.to_string(),
-    })
+    let added = points.add(item, ts, series.raw().as_bytes(), key, fields);
+    added.map_err(|refusal| fault.take().unwrap_or_else(|| refusal.to_string()))
 }

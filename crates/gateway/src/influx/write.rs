@@ -17,7 +17,7 @@ use crate::error::ApiError;
 use crate::http::tools::bodies::Sender;
 use crate::http::tools::connection::Peer;
 use crate::http::tools::plain_body::PlainBody;
-use crate::http::tools::request::{Params, discard_body};
+use crate::http::tools::request::Params;
 use crate::http::tools::series_caller::series_caller;
 use crate::http::tools::series_rows::{Target, store_rows};
 use crate::http::tools::state::HttpState;
@@ -59,14 +59,8 @@ async fn write(
     Peer(peer): Peer,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let (target, precision) = match target(state, dialect, params, Peer(peer), request.headers()).await {
-        Ok(target) => target,
-        Err(refused) => {
-            discard_body(request).await;
-            return Err(refused);
-        }
-    };
-    let sender = Sender::User(target.caller.user_id().unwrap_or_default());
+    let (target, precision) = target(state, dialect, params, Peer(peer), request.headers()).await?;
+    let sender = Sender::caller(&target.caller);
     let body = Arc::new(PlainBody::read(state, request, WRITE_BYTES_MAX, sender).await?);
     // The lines of a request without a time have the same one.
     let now = state.hub.receipt_time();

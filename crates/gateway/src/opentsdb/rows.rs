@@ -5,7 +5,7 @@ use std::cell::RefCell;
 
 use hub::points::{Points, RefusedItem};
 use model::limits::TAGS_PER_SERIES_MAX;
-use model::{SeriesId, Timestamp, ValueRef, name};
+use model::{Timestamp, ValueRef, name};
 use wire::opentsdb::put::{self, Charset, DataPoint, Epoch, FieldValue, Number, SeriesRules, SyntaxError};
 
 use super::outcome::Outcome;
@@ -96,9 +96,8 @@ fn add_value(
     key: &mut Vec<u8>,
 ) -> Result<(), String> {
     let (micros, number) = point.timed_value(Epoch::OpenTsdb).map_err(|refusal| refusal.to_string())?;
-    let series = series_of(points, point, rules, key)?;
-    let fields = [(VALUE, value_of(number))];
-    points.add(item, series, Timestamp::from_micros(micros), fields).map_err(|refusal| refusal.to_string())
+    let fields = vec![(VALUE, value_of(number))];
+    add(points, item, point, (rules, key), micros, fields)
 }
 
 fn add_fields(
@@ -119,8 +118,7 @@ fn add_fields(
         };
         fields.push((&**field, value));
     }
-    let series = series_of(points, point, rules, key)?;
-    points.add(item, series, Timestamp::from_micros(micros), fields).map_err(|refusal| refusal.to_string())
+    add(points, item, point, (rules, key), micros, fields)
 }
 
 pub(super) fn value_of(number: Number) -> ValueRef<'static> {
@@ -130,13 +128,15 @@ pub(super) fn value_of(number: Number) -> ValueRef<'static> {
     }
 }
 
-/// The series of a point. `key` is working space.
-fn series_of(
-    points: &Points,
+/// Adds fields to the series of a point. `key` is working space.
+fn add(
+    points: &mut Points,
+    item: u32,
     point: &DataPoint<'_>,
-    rules: &SeriesRules,
-    key: &mut Vec<u8>,
-) -> Result<SeriesId, String> {
+    (rules, key): (&SeriesRules, &mut Vec<u8>),
+    micros: i64,
+    fields: Vec<(&str, ValueRef<'_>)>,
+) -> Result<(), String> {
     let (metric, tags) = point.series_text();
     key.clear();
     // The first byte distinguishes these names from those of the other interfaces.
@@ -155,6 +155,6 @@ fn series_of(
         tags.sort_unstable();
         (Cow::as_ref(&point.metric), tags)
     };
-    let found = points.series(key, names).map_err(|refusal| refusal.to_string());
-    found.map_err(|refusal| fault.take().unwrap_or(refusal))
+    let added = points.add(item, Timestamp::from_micros(micros), key, names, fields);
+    added.map_err(|refusal| fault.take().unwrap_or_else(|| refusal.to_string()))
 }

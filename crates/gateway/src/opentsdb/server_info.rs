@@ -31,7 +31,7 @@ pub(super) async fn filters() -> Response {
 /// `/api/config`: OpenTSDB's settings that say something about this server.
 pub(super) async fn config(State(state): State<Arc<HttpState>>, RequestCaller(_): RequestCaller) -> Response {
     let settings: Map<_, _> =
-        settings(state.options.open).map(|(name, value)| (name.to_owned(), value.into())).collect();
+        settings(state.options.open.is_some()).map(|(name, value)| (name.to_owned(), value.into())).collect();
     json_answer(StatusCode::OK, Value::Object(settings).to_string())
 }
 

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use hub::points::Points;
-use model::{SeriesId, Timestamp, ValueRef};
+use model::{Timestamp, ValueRef};
 use wire::prometheus::{NAME_LABEL, PrometheusError, TimeSeries, WriteRequest};
 
 /// The field of a sample.
@@ -49,15 +49,12 @@ pub(super) fn collect(points: &mut Points, request: &[u8]) -> Result<UnstoredSam
             let reason = "native histograms are not stored; set send_native_histograms: false".to_owned();
             left.refuse(points, reason, series.raw());
         }
-        match series_of(points, &series) {
-            Ok(id) => add(points, item, id, &series, &mut left),
-            Err(reason) => left.refuse(points, reason, series.raw()),
-        }
+        add(points, item, &series, &mut left);
     }
     Ok(left)
 }
 
-fn add(points: &mut Points, item: u32, id: SeriesId, series: &TimeSeries<'_>, left: &mut UnstoredSamples) {
+fn add(points: &mut Points, item: u32, series: &TimeSeries<'_>, left: &mut UnstoredSamples) {
     for sample in series.samples() {
         if sample.value.is_nan() {
             left.without_number += 1;
@@ -74,10 +71,7 @@ fn add(points: &mut Points, item: u32, id: SeriesId, series: &TimeSeries<'_>, le
         let ts = sample.ms.checked_mul(1_000).map(Timestamp::from_micros);
         let added = match ts {
             None => Err("the time does not fit".to_owned()),
-            Some(ts) => {
-                let fields = [(VALUE, ValueRef::F64(sample.value))];
-                points.add(item, id, ts, fields).map_err(|refusal| refusal.to_string())
-            }
+            Some(ts) => add_sample(points, item, series, ts, sample.value),
         };
         if let Err(reason) = added {
             left.refuse(points, reason, series.raw());
@@ -85,8 +79,14 @@ fn add(points: &mut Points, item: u32, id: SeriesId, series: &TimeSeries<'_>, le
     }
 }
 
-/// The series of the labels. A label without a value is as good as none.
-fn series_of(points: &Points, series: &TimeSeries<'_>) -> Result<SeriesId, String> {
+/// Adds a sample to the series of the labels. A label without a value is as good as none.
+fn add_sample(
+    points: &mut Points,
+    item: u32,
+    series: &TimeSeries<'_>,
+    ts: Timestamp,
+    value: f64,
+) -> Result<(), String> {
     let fault = Cell::new(None);
     let key = || {
         let mut labels: Vec<(&str, &str)> =
@@ -103,7 +103,8 @@ fn series_of(points: &Points, series: &TimeSeries<'_>) -> Result<SeriesId, Strin
         // No table has an empty name, so a series with a fault is refused.
         (table.filter(|_| fault.get().is_none()).unwrap_or_default(), labels)
     };
-    points.series(series.raw(), key).map_err(|refusal| match fault.get() {
+    let added = points.add(item, ts, series.raw(), key, [(VALUE, ValueRef::F64(value))]);
+    added.map_err(|refusal| match fault.get() {
         Some(fault) => fault.to_owned(),
         None => refusal.to_string(),
     })

@@ -14,7 +14,7 @@ use super::rows::{UnstoredSamples, collect};
 use crate::error::{ApiError, ErrorCode};
 use crate::http::tools::bodies::Sender;
 use crate::http::tools::connection::Peer;
-use crate::http::tools::request::{Params, discard_body, read_body};
+use crate::http::tools::request::{Params, read_body};
 use crate::http::tools::series_caller::series_caller;
 use crate::http::tools::series_rows::{Target, store_rows};
 use crate::http::tools::state::HttpState;
@@ -31,24 +31,15 @@ pub(super) async fn write(
 ) -> Result<StatusCode, ApiError> {
     // A block that holds the whole request could not move between threads.
     let headers = request.headers();
-    let target = async {
-        check_headers(headers)?;
-        let caller = series_caller(&state, headers, &params, peer).await?;
-        let database = database(&state, &caller, &params)?;
-        Ok(Target { caller, database, topic: TOPIC })
-    };
-    let target = match target.await {
-        Ok(target) => target,
-        Err(refused) => {
-            discard_body(request).await;
-            return Err(refused);
-        }
-    };
-    let sender = Sender::User(target.caller.user_id().unwrap_or_default());
-    let body = read_body(request, REQUEST_BYTES_MAX, "", state.bodies.begin(sender)).await?;
+    check_headers(headers)?;
+    let caller = series_caller(&state, headers, &params, peer).await?;
+    let database = database(&state, &caller, &params)?;
+    let target = Target { caller, database, topic: TOPIC };
+    let sender = Sender::caller(&target.caller);
+    let body = read_body(request, REQUEST_BYTES_MAX, "", state.body_account(sender)).await?;
     let unpacked =
         unpack(&body.bytes, REQUEST_BYTES_MAX).map_err(|error| ApiError::argument(error.to_string()))?;
-    let mut account = state.bodies.begin(sender);
+    let mut account = state.body_account(sender);
     account.add(unpacked.len())?;
     let request = Arc::new(unpacked);
     let bytes = request.len();

@@ -38,7 +38,7 @@ async fn strangers_are_asked_for_a_login() {
 #[tokio::test]
 async fn an_open_server_lists_its_sensors_to_all() {
     let server = Server::start_with(|options| {
-        options.open = true;
+        options.open = Some(Role::Operator);
         options.door = hub::Door::Gsn;
     })
     .await;

@@ -41,7 +41,8 @@ impl Client {
 const IDLE: Duration = Duration::from_secs(30 * 60);
 
 async fn open_server() -> Server {
-    Server::start_with(|options| (options.door, options.open) = (hub::Door::OpenTsdb, true)).await
+    Server::start_with(|options| (options.door, options.open) = (hub::Door::OpenTsdb, Some(Role::Operator)))
+        .await
 }
 
 fn rows(server: &Server) -> u64 {
@@ -128,7 +129,7 @@ async fn a_connection_that_sends_nothing_is_closed_and_one_that_sends_seldom_is_
 #[tokio::test]
 async fn the_rate_of_requests_slows_lines_down_and_refuses_none() {
     let server = Server::start_with(|options| {
-        (options.door, options.open) = (hub::Door::OpenTsdb, true);
+        (options.door, options.open) = (hub::Door::OpenTsdb, Some(Role::Operator));
         options.limits.requests_per_second_max = NonZeroU32::new(20);
     })
     .await;
@@ -184,7 +185,7 @@ async fn who_may_not_write_is_told() {
 
 #[tokio::test]
 async fn other_ports_speak_http_only() {
-    let server = Server::start_with(|options| options.open = true).await;
+    let server = Server::start_with(|options| options.open = Some(Role::Operator)).await;
     let mut client = Client::connect(&server).await;
     client.send("put m 1700000000 1 a=b\r\n\r\n").await;
     assert!(client.end().await.starts_with("HTTP/1.1 400"));

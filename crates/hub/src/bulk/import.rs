@@ -20,22 +20,27 @@ use crate::clock::system_now;
 
 /// Imports rows into one table of a store.
 pub struct Importer<'a> {
-    /// `None` for a dry run.
-    store: Option<&'a dyn Store>,
-    table: TableName,
     columns: Columns,
     rules: ImportRules,
     /// Older rows would expire at once, so they are left out.
     oldest: Option<Timestamp>,
-    busy_timeout: Duration,
-    /// Cache of series by their tag values. It is emptied when it is full.
-    series: HashMap<Vec<Option<String>>, Result<SeriesId, String>>,
+    series: SeriesLookup<'a>,
     batch: Batch,
     /// The rows that may not be durable yet.
     tickets: Vec<Ticket>,
     counts: ImportCounts,
     /// Buffer for texts of values of other types.
     text: String,
+}
+
+/// Finds or makes the series of rows.
+struct SeriesLookup<'a> {
+    /// `None` for a dry run.
+    store: Option<&'a dyn Store>,
+    table: TableName,
+    busy_timeout: Duration,
+    /// Cache of series by their tag values. It is emptied when it is full.
+    known: HashMap<Vec<Option<String>>, Result<SeriesId, String>>,
 }
 
 /// Series in the cache of an importer.
@@ -53,19 +58,23 @@ impl<'a> Importer<'a> {
         busy_timeout: Duration,
     ) -> Self {
         let oldest = store.ttl(table).map(|ttl| oldest_kept(system_now(), ttl));
-        Self { store: Some(store), oldest, busy_timeout, ..Self::examine(table, columns, rules) }
+        let mut importer = Self { oldest, ..Self::examine(table, columns, rules) };
+        (importer.series.store, importer.series.busy_timeout) = (Some(store), busy_timeout);
+        importer
     }
 
     /// A dry run: it counts rows and stores nothing. It does not know the retention of the table.
     pub fn examine(table: &TableName, columns: Columns, rules: ImportRules) -> Self {
         Self {
-            store: None,
-            table: table.clone(),
             columns,
             rules,
             oldest: None,
-            busy_timeout: Duration::ZERO,
-            series: HashMap::new(),
+            series: SeriesLookup {
+                store: None,
+                table: table.clone(),
+                busy_timeout: Duration::ZERO,
+                known: HashMap::new(),
+            },
             batch: Batch::new(),
             tickets: Vec::new(),
             counts: ImportCounts::default(),
@@ -94,7 +103,7 @@ impl<'a> Importer<'a> {
     /// The store fails.
     pub fn sync(&mut self) -> Result<ImportCounts, BulkError> {
         self.send()?;
-        let Some(store) = self.store else { return Ok(std::mem::take(&mut self.counts)) };
+        let Some(store) = self.series.store else { return Ok(std::mem::take(&mut self.counts)) };
         for ticket in self.tickets.drain(..) {
             wait_durable(store, ticket)?;
         }
@@ -102,9 +111,10 @@ impl<'a> Importer<'a> {
     }
 
     fn send(&mut self) -> Result<(), BulkError> {
-        if let (Some(store), false) = (self.store, self.batch.is_empty()) {
+        if let (Some(store), false) = (self.series.store, self.batch.is_empty()) {
             let began = Instant::now();
-            let last = retry(began, self.busy_timeout, || store.append(&self.batch, Durability::Fsync))?;
+            let last =
+                retry(began, self.series.busy_timeout, || store.append(&self.batch, Durability::Fsync))?;
             self.tickets.push(Ticket::of_rows(last, self.batch.len()));
         }
         self.batch.clear();
@@ -113,14 +123,6 @@ impl<'a> Importer<'a> {
 
     fn row(&mut self, columns: &[ArrayRef], row: usize) -> Result<(), BulkError> {
         let Some(ts) = self.time(columns[self.columns.ts].as_ref(), row) else { return Ok(()) };
-        let series = match self.series_of(columns, row)? {
-            Ok(series) => series,
-            Err(reason) => {
-                self.counts.bad_tags += 1;
-                self.counts.bad_tags_reason.get_or_insert(reason);
-                return Ok(());
-            }
-        };
         let mut builder = self.batch.builder();
         for ((index, key, json), exact) in self.columns.fields.iter().zip(&self.columns.exact) {
             if exact.is_some_and(|exact| columns[exact].is_valid(row)) {
@@ -152,6 +154,15 @@ impl<'a> Importer<'a> {
             self.counts.without_value += 1;
             return Ok(());
         }
+        // A row that is left out makes no series.
+        let series = match self.series.find(&self.columns, columns, row)? {
+            Ok(series) => series,
+            Err(reason) => {
+                self.counts.bad_tags += 1;
+                self.counts.bad_tags_reason.get_or_insert(reason);
+                return Ok(());
+            }
+        };
         builder.row(series, ts);
         builder.finish();
         self.counts.rows += 1;
@@ -184,14 +195,22 @@ impl<'a> Importer<'a> {
         self.counts.cut_times += u64::from(cut);
         Some(ts)
     }
+}
 
-    fn series_of(&mut self, columns: &[ArrayRef], row: usize) -> Result<Result<SeriesId, String>, BulkError> {
-        let tags = self.columns.tags.iter().map(|(index, _)| cells::tag(columns[*index].as_ref(), row));
+impl SeriesLookup<'_> {
+    /// The series of a row; the inner error tells what is wrong with its tags.
+    fn find(
+        &mut self,
+        columns: &Columns,
+        rows: &[ArrayRef],
+        row: usize,
+    ) -> Result<Result<SeriesId, String>, BulkError> {
+        let tags = columns.tags.iter().map(|(index, _)| cells::tag(rows[*index].as_ref(), row));
         let values: Vec<Option<String>> = tags.collect();
-        if let Some(known) = self.series.get(&values) {
+        if let Some(known) = self.known.get(&values) {
             return Ok(known.clone());
         }
-        let names = self.columns.tags.iter().zip(&values);
+        let names = columns.tags.iter().zip(&values);
         let tags: Vec<(&str, &str)> =
             names.filter_map(|((_, name), value)| Some((name.as_str(), value.as_deref()?))).collect();
         let series = match (SeriesKey::new(&self.table, &tags), self.store) {
@@ -200,10 +219,10 @@ impl<'a> Importer<'a> {
             (Ok(_), None) => Ok(SeriesId(0)),
             (Err(error), _) => Err(error.to_string()),
         };
-        if self.series.len() >= SERIES_REMEMBERED {
-            self.series.clear();
+        if self.known.len() >= SERIES_REMEMBERED {
+            self.known.clear();
         }
-        self.series.insert(values, series.clone());
+        self.known.insert(values, series.clone());
         Ok(series)
     }
 }

@@ -8,5 +8,3 @@ pub const CLAIM_DURATION_DEFAULT: Duration = Duration::from_secs(86_400);
 pub const CLAIM_DURATION_MAX: Duration = Duration::from_secs(365 * 86_400);
 /// Longest secret in bytes.
 pub const CLAIM_SECRET_BYTES_MAX: usize = 255;
-/// Offers that one cleaning deletes.
-pub(crate) const CLAIMS_CLEANED_MAX: usize = 10_000;

@@ -13,4 +13,4 @@ mod record;
 
 pub use claim_outcome::Claimed;
 pub use error::ClaimError;
-pub(crate) use record::{CLAIMS, Offer, claim_key};
+pub(crate) use record::{CLAIMS, Offer, claim_key, has_expired};

@@ -46,6 +46,11 @@ impl Offer {
     }
 }
 
+/// Whether an offer can be deleted at a time, in microseconds since 1970: its time is over, or the record is something else.
+pub(crate) fn has_expired(_key: &[u8], record: &[u8], now_us: i64) -> bool {
+    Offer::decode(record).is_none_or(|offer| offer.expires_ms < now_us.div_euclid(1_000))
+}
+
 fn hash(secret: &str) -> [u8; HASH_BYTES] {
     Sha256::digest(secret.as_bytes()).into()
 }
@@ -64,6 +69,8 @@ mod tests {
         let offer = Offer::new("secret", 1_000);
         assert_eq!(Offer::decode(&offer.encode()), Some(offer));
         assert!(offer.takes("secret", 1_000) && !offer.takes("secret", 1_001) && !offer.takes("Secret", 0));
+        let expired_at = |now_us| has_expired(b"", &offer.encode(), now_us);
+        assert!(!expired_at(1_000_999) && expired_at(1_001_000) && has_expired(b"", b"other", 0));
     }
 
     #[test]

@@ -430,6 +430,7 @@ impl StoreGauges {
 #[derive(Debug, Default)]
 struct KeyGauges {
     disk_bytes: Gauge,
+    memory_bytes: Gauge,
     undurable_bytes: Gauge,
     commits: Gauge,
     syncs: Gauge,
@@ -441,6 +442,11 @@ impl KeyGauges {
     fn register(&self, registry: &mut Registry) {
         for (name, help, gauge) in [
             ("kv_disk_bytes", "Bytes of the key-value engine on disk", &self.disk_bytes),
+            (
+                "kv_memory_bytes",
+                "Bytes of the engine's cache, and of records that are not in files yet",
+                &self.memory_bytes,
+            ),
             ("kv_undurable_bytes", "Bytes of batches that are not durable yet", &self.undurable_bytes),
             ("kv_commits", "Batches that the engine took since the start", &self.commits),
             ("kv_syncs", "Syncs of the engine since the start", &self.syncs),
@@ -456,6 +462,7 @@ impl KeyGauges {
             gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
         };
         put(&self.disk_bytes, status.disk_bytes);
+        put(&self.memory_bytes, status.memory_bytes);
         put(&self.undurable_bytes, status.undurable_bytes);
         put(&self.commits, status.commits);
         put(&self.syncs, status.syncs);

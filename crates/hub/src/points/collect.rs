@@ -4,17 +4,17 @@ use std::sync::{Arc, OnceLock};
 
 use model::limits::{BATCH_TEXT_BYTES_MAX, IngestLimits};
 use model::name::NameError;
-use model::{Batch, SeriesId, SeriesKey, TableName, TimeRange, Timestamp, ValueRef};
-use store::{Blame, Store, StoreError};
+use model::{Batch, SeriesKey, TimeRange, Timestamp, ValueRef};
+use store::{Store, StoreError};
 
 use super::dead_letters::DeadLetters;
 use super::series_cache::KnownSeries;
+use super::series_finder::SeriesFinder;
 use crate::caller::Caller;
 use crate::clock::system_now;
 use crate::databases::OpenDatabase;
 use crate::live::Live;
 use crate::metrics::Door;
-use crate::registry::{AUDIT_TABLE, DEAD_LETTER_TABLE};
 
 /// Why an item of a request has no row, in words for the sender.
 #[derive(Debug, thiserror::Error)]
@@ -60,15 +60,10 @@ pub enum PointRefusal {
 /// The rows of one request, and what was refused of it. Needs no lock while it grows, and can be filled on any thread.
 pub struct Points {
     pub(crate) caller: Caller,
-    pub(crate) database: OpenDatabase,
     pub(crate) filled: Vec<Rows>,
     pub(crate) rows: Rows,
     pub(crate) dead_letters: DeadLetters,
-    /// The first series that the store did not make, although nothing is wrong with it, and why.
-    pub(crate) unmade: OnceLock<(SeriesKey, StoreError)>,
-    store: Arc<dyn Store>,
-    live: Arc<Live>,
-    known: Arc<KnownSeries>,
+    finder: SeriesFinder,
     plausible: TimeRange,
     future_max_s: i64,
     text_value_bytes_max: usize,
@@ -83,7 +78,7 @@ pub(crate) struct Rows {
 
 impl std::fmt::Debug for Points {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Points").field("database", &self.database).finish_non_exhaustive()
+        f.debug_struct("Points").field("database", &self.finder.database).finish_non_exhaustive()
     }
 }
 
@@ -100,75 +95,29 @@ impl Points {
         let IngestLimits { future_max_s, text_value_bytes_max, .. } = *limits;
         Self {
             caller,
-            database,
             filled: Vec::new(),
             rows: Rows::default(),
             dead_letters: DeadLetters::new(door),
-            unmade: OnceLock::new(),
-            store,
-            live,
-            known,
+            finder: SeriesFinder { database, store, live, known, unmade: OnceLock::new() },
             plausible: limits.plausible(system_now()),
             future_max_s,
             text_value_bytes_max,
         }
     }
 
-    /// The series that `bytes` names in the request. `key` decodes the table and the tags; it is called only if the series is not
-    /// known yet.
+    /// Adds the row of an item to the series that `name` names in the request. `key` decodes the table and the tags; it is called only
+    /// if the series is not known yet. The values of a row that exists already are replaced key by key.
     ///
     /// # Errors
-    /// The key breaks the rules for names, the server itself writes the table, or the store cannot make the series. A series that
-    /// was refused is not remembered. After [`PointRefusal::NoSeriesNow`] the rest of the request need not be read.
-    pub fn series<'a>(
-        &self,
-        bytes: &[u8],
-        key: impl FnOnce() -> (&'a str, Vec<(&'a str, &'a str)>),
-    ) -> Result<SeriesId, PointRefusal> {
-        let name = self.known.name(bytes);
-        if let Some(series) = self.known.get(name) {
-            return Ok(series);
-        }
-        if self.unmade.get().is_some() {
-            return Err(PointRefusal::NoSeriesNow);
-        }
-        let (table, tags) = key();
-        let series = self.resolve(table, &tags)?;
-        self.known.put(name, series);
-        Ok(series)
-    }
-
-    fn resolve(&self, table: &str, tags: &[(&str, &str)]) -> Result<SeriesId, PointRefusal> {
-        if self.database.is_own() && [AUDIT_TABLE, DEAD_LETTER_TABLE].contains(&table) {
-            return Err(PointRefusal::OwnTable { table: table.to_owned() });
-        }
-        let key = SeriesKey::new(&TableName::new(self.database.namespace(), table)?, tags)?;
-        if let Some(series) = self.store.find_series(&key) {
-            return Ok(series);
-        }
-        match self.store.series(&key) {
-            Ok(series) => {
-                self.live.series_created();
-                Ok(series)
-            }
-            Err(error) if error.blame() == Blame::Caller => Err(PointRefusal::Store(error)),
-            Err(error) => {
-                // Only the first one counts.
-                let _ = self.unmade.set((key, error));
-                Err(PointRefusal::NoSeriesNow)
-            }
-        }
-    }
-
-    /// Adds the row of an item. The values of a row that exists already are replaced key by key.
-    ///
-    /// # Errors
-    /// The time is not plausible, or a text is too long. Then the row is not added.
-    pub fn add<'a>(
+    /// The time is not plausible, a text is too long, the key breaks the rules for names, the server itself writes the table, or the
+    /// store cannot make the series. Then the row is not added and no series is made. After [`PointRefusal::NoSeriesNow`] the rest
+    /// of the request need not be read.
+    pub fn add<'a, 'k>(
         &mut self,
         item: u32,
-        series: SeriesId,
         ts: Timestamp,
+        name: &[u8],
+        key: impl FnOnce() -> (&'k str, Vec<(&'k str, &'k str)>),
         fields: impl IntoIterator<Item = (&'a str, ValueRef<'a>)>,
     ) -> Result<(), PointRefusal> {
         self.check_time(ts)?;
@@ -185,7 +134,7 @@ impl Points {
             }
             row.field(key, value);
         }
-        row.row(series, ts);
+        row.row(self.finder.find(name, key)?, ts);
         row.finish();
         self.rows.items.push(item);
         Ok(())
@@ -194,7 +143,7 @@ impl Points {
     /// Keeps what was refused of the request as a dead letter. `payload` is the item as it was sent.
     pub fn refuse(&mut self, reason: &str, payload: &[u8]) {
         // A request that fails as a whole leaves nothing.
-        if self.unmade.get().is_none() {
+        if self.unmade().is_none() {
             self.dead_letters.add(reason, payload);
         }
     }
@@ -208,6 +157,16 @@ impl Points {
     /// Whether the request gave no row and no refusal.
     pub fn is_empty(&self) -> bool {
         self.filled.is_empty() && self.rows.batch.is_empty() && self.dead_letters.is_empty()
+    }
+
+    /// The database of the rows.
+    pub(crate) fn database(&self) -> &OpenDatabase {
+        &self.finder.database
+    }
+
+    /// The first series that the store did not make, although nothing is wrong with it, and why.
+    pub(crate) fn unmade(&self) -> Option<&(SeriesKey, StoreError)> {
+        self.finder.unmade.get()
     }
 
     #[inline]

@@ -1,7 +1,7 @@
 //! Rows of any series, sent by callers: the way in for the interfaces of InfluxDB, OpenTSDB and Prometheus.
 //!
-//! A door collects the rows of a request in [`Points`]: it looks each series up by the bytes in which the request names it, and adds
-//! the row. [`Hub::accept_points`](crate::Hub::accept_points) appends them, waits until they are durable, and names the items that it
+//! A door collects the rows of a request in [`Points`]: it adds each row with the bytes in which the request names its series.
+//! A refused row makes no series. [`Hub::accept_points`](crate::Hub::accept_points) appends them, waits until they are durable, and names the items that it
 //! refused. What is refused is kept in the table of dead letters.
 
 mod accepted;
@@ -10,6 +10,7 @@ mod collect;
 mod dead_letters;
 pub mod limits;
 mod series_cache;
+mod series_finder;
 
 pub use accepted::{AcceptError, Accepted, RefusedItem};
 pub(crate) use allowed::without;

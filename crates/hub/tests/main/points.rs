@@ -4,7 +4,7 @@ use hub::points::{AcceptError, Accepted, PointRefusal, Points};
 use hub::registry::OWN_DATABASE;
 use hub::time_series::TaskError;
 use hub::{AUDIT_TABLE, DEAD_LETTER_TABLE, OpenDatabase};
-use model::{SeriesId, TableName};
+use model::TableName;
 use timeseries::influxql::{Removal, ast::Statement, parse};
 use timeseries::{Source, SourceError};
 
@@ -19,14 +19,16 @@ fn points(fixture: &Fixture, database: &OpenDatabase) -> Points {
     fixture.hub.points(&fixture.administrator(), database, Door::Influx).unwrap()
 }
 
-fn cpu(points: &Points) -> Result<SeriesId, PointRefusal> {
-    points.series(b"cpu,host=a", || ("cpu", vec![("host", "a")]))
+type Key = (&'static str, Vec<(&'static str, &'static str)>);
+
+fn cpu() -> Key {
+    ("cpu", vec![("host", "a")])
 }
 
 fn add(points: &mut Points, item: u32, second: i64, keys: &[&str]) {
-    let series = cpu(points).unwrap();
     let fields = keys.iter().map(|key| (*key, ValueRef::F64(f64::from(item))));
-    points.add(item, series, Timestamp::from_micros(BEGIN_US + second * SECOND_US), fields).unwrap();
+    let ts = Timestamp::from_micros(BEGIN_US + second * SECOND_US);
+    points.add(item, ts, b"cpu,host=a", cpu, fields).unwrap();
 }
 
 async fn accept(fixture: &Fixture, points: Points) -> Result<Accepted, AcceptError> {
@@ -80,20 +82,23 @@ async fn implausible_times_and_the_servers_own_tables_are_refused() {
     let fixture = fixture();
     let own = fixture.hub.own_database(&fixture.administrator());
     let mut request = points(&fixture, &own);
-    let series = cpu(&request).unwrap();
-    let one = [("v", ValueRef::I64(1))];
-    let at = |micros| Timestamp::from_micros(micros);
-    assert!(matches!(request.add(0, series, at(1), one), Err(PointRefusal::TooOld { .. })));
-    assert!(matches!(request.add(0, series, at(i64::MAX), one), Err(PointRefusal::TooNew { .. })));
+    let mut add = |micros, key: Key, value| {
+        request.add(0, Timestamp::from_micros(micros), b"name", || key, [("v", value)])
+    };
+    let one = ValueRef::I64(1);
+    assert!(matches!(add(1, cpu(), one), Err(PointRefusal::TooOld { .. })));
+    assert!(matches!(add(i64::MAX, cpu(), one), Err(PointRefusal::TooNew { .. })));
     let long = "x".repeat(100_000);
-    let text = request.add(0, series, at(BEGIN_US), [("v", ValueRef::String(&long))]);
+    let text = add(BEGIN_US, cpu(), ValueRef::String(&long));
     assert!(matches!(text, Err(PointRefusal::TextTooLong { bytes: 100_000, .. })));
     for table in [AUDIT_TABLE, DEAD_LETTER_TABLE] {
-        let refused = request.series(table.as_bytes(), || (table, Vec::new()));
+        let refused = add(BEGIN_US, (table, Vec::new()), one);
         assert!(matches!(refused, Err(PointRefusal::OwnTable { .. })), "{table}");
     }
-    assert!(matches!(request.series(b",a=b", || ("", Vec::new())), Err(PointRefusal::Name(_))));
+    assert!(matches!(add(BEGIN_US, ("", Vec::new()), one), Err(PointRefusal::Name(_))));
     assert!(request.is_empty());
+    // Nothing that was refused has left a series.
+    assert_eq!(fixture.hub.status().series, 0);
     assert_eq!(accept(&fixture, request).await.unwrap(), Accepted::default());
 }
 
@@ -120,7 +125,9 @@ async fn a_series_that_is_not_made_now_fails_the_request_and_is_not_a_fault_of_a
     fixture.store.set_series_busy(Some("the log is full"));
     let request = || {
         let mut request = points(&fixture, &own);
-        assert!(matches!(cpu(&request), Err(PointRefusal::NoSeriesNow)));
+        let ts = Timestamp::from_micros(BEGIN_US);
+        let added = request.add(0, ts, b"cpu,host=a", cpu, [("v", ValueRef::I64(1))]);
+        assert!(matches!(added, Err(PointRefusal::NoSeriesNow)));
         request.refuse("the store does not add series now", b"cpu,host=a");
         request
     };
@@ -188,7 +195,7 @@ async fn a_query_of_time_series_sees_what_its_reader_may_see() {
         let audit = if database.is_own() { vec![AUDIT_TABLE] } else { Vec::new() };
         let all: Vec<&str> = audit.into_iter().chain(["cpu"]).collect();
         assert_eq!(tables(&caller).await, all);
-        assert_eq!(tables(&Caller::open(caller.tenant())).await, ["cpu"]);
+        assert_eq!(tables(&Caller::open(caller.tenant(), Role::Operator)).await, ["cpu"]);
         let key = hub
             .time_series(&Reader::from(caller.clone()), &database, |source| {
                 let table = source.open("cpu")?.unwrap();
@@ -217,7 +224,7 @@ fn who_may_not_write_or_sees_a_customer_only_collects_no_rows() {
     assert!(hub.points(&public, &own, Door::Influx).is_err());
     assert!(hub.create_database(&public, "x").is_err());
     assert!(hub.drop_database(&public, "x").is_err());
-    let open = Caller::open(tenant);
+    let open = Caller::open(tenant, Role::Operator);
     assert!(hub.points(&open, &own, Door::Influx).is_ok());
     assert!(hub.create_database(&open, "x").is_ok(), "Telegraf creates its database before it writes");
     assert!(hub.drop_database(&open, "x").is_err(), "an operator deletes nothing");

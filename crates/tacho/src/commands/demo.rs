@@ -9,6 +9,7 @@ use anyhow::{Context, ensure};
 use clap::Args;
 use clients::tls::{TlsConfig, TlsOptions, Trust};
 use gateway::tls::TlsFiles;
+use hub::caller::Role;
 use hub::registry::BulkDevices;
 
 use crate::config::{Config, SENSORS_DIRECTORY};
@@ -103,7 +104,7 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     let mut config = DataArgs { data, config: args.config.clone() }.load()?;
     args.listen.apply(&mut config);
     config.http.public_read = true;
-    config.time_series.open = true;
+    config.time_series.open = Some(Role::Operator);
     if config.postgres.is_none() {
         config.open_postgres(free_address(POSTGRES_PORT));
     }

@@ -136,6 +136,8 @@ pub(crate) struct RawTimeSeries {
     pub gsn_push_targets: Vec<String>,
     /// Whether callers without credentials may read and write.
     pub open: bool,
+    /// The role of callers without credentials; empty means operator.
+    pub open_role: String,
 }
 
 /// `[tls]`.

@@ -9,6 +9,7 @@ use clients::outgoing::AllowedTargets;
 use gateway::http::limits as http_limits;
 use gateway::mqtt::limits as mqtt_limits;
 use gateway::tls::TlsFiles;
+use hub::caller::Role;
 use hub::registry::check_pattern;
 use model::Timestamp;
 use model::calendar::Moment;
@@ -122,7 +123,7 @@ pub(crate) struct TimeSeriesConfig {
     pub influx: Option<SocketAddr>,
     pub gsn: Option<SocketAddr>,
     pub gsn_push_targets: Arc<AllowedTargets>,
-    pub open: bool,
+    pub open: Option<Role>,
 }
 
 /// `[store]`, checked.
@@ -256,8 +257,23 @@ fn time_series(raw: &RawTimeSeries) -> Result<TimeSeriesConfig, ConfigError> {
         influx: given_address("time_series.influx_listen", &raw.influx_listen)?,
         gsn: given_address("time_series.gsn_listen", &raw.gsn_listen)?,
         gsn_push_targets: targets("time_series.gsn_push_targets", &raw.gsn_push_targets)?,
-        open: raw.open,
+        open: open_role(raw)?,
     })
+}
+
+/// The role of callers without credentials.
+fn open_role(raw: &RawTimeSeries) -> Result<Option<Role>, ConfigError> {
+    let wrong = |reason: &str| {
+        ConfigError::value("time_series.open_role", format!("\"{}\"", raw.open_role), reason.to_owned())
+    };
+    match (raw.open, raw.open_role.as_str()) {
+        (false, "") => Ok(None),
+        (false, _) => Err(wrong("it has no effect without time_series.open = true")),
+        (true, "" | "operator") => Ok(Some(Role::Operator)),
+        (true, "viewer") => Ok(Some(Role::Viewer)),
+        (true, "administrator") => Ok(Some(Role::Administrator)),
+        (true, _) => Err(wrong("use viewer, operator or administrator")),
+    }
 }
 
 /// A list of servers that this one may connect to.

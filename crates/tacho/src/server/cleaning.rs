@@ -10,9 +10,8 @@ use crate::limits::CLEANING_INTERVAL;
 /// What is cleaned, in words, and the operation that returns the number of the ended or deleted ones.
 type Cleaning = (&'static str, fn(&Hub) -> Result<usize, hub::Error>);
 
-const CLEANINGS: [Cleaning; 3] = [
+const CLEANINGS: [Cleaning; 2] = [
     ("persistent calls whose time is over", Hub::clean_stored_calls),
-    ("claims whose time is over", Hub::clean_claims),
     ("uploads of packages that did not end", Hub::clean_packages),
 ];
 

@@ -22,7 +22,7 @@ pub(in super::super) async fn pushed(
     if !state.sensors.takes_pushes() {
         return Err(unknown());
     }
-    let body = read_body(request, FORM_BYTES_MAX, "", state.bodies.begin(Sender::Anonymous)).await?;
+    let body = read_body(request, FORM_BYTES_MAX, "", state.body_account(Sender::Anonymous)).await?;
     let form = std::str::from_utf8(&body.bytes);
     let params =
         Params::parse(form.map_err(|_| Refusal::argument("the form is not UTF-8 text; send it urlencoded"))?);

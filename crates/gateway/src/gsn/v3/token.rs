@@ -35,7 +35,7 @@ pub(super) async fn token(
 ) -> Result<Response, OAuthRefusal> {
     let headers = request.headers().clone();
     let query = request.uri().query().unwrap_or_default().to_owned();
-    let account = state.bodies.begin(Sender::Anonymous);
+    let account = state.body_account(Sender::Anonymous);
     let body = read_body(request, LOGIN_BODY_BYTES_MAX, "", account).await?;
     let form = String::from_utf8_lossy(&body.bytes).into_owned();
     let params = Params::parse(&format!("{query}&{form}"));

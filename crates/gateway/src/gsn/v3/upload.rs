@@ -54,7 +54,7 @@ pub(super) async fn rows(
 ) -> Result<Response, Refusal> {
     caller.check(Action::Write)?;
     let sensor = Sensor::named(&state.sensors, &caller, &name)?;
-    let account = state.bodies.begin(Sender::User(caller.user_id().unwrap_or_default()));
+    let account = state.body_account(Sender::caller(&caller));
     let body = read_body(request, state.options.body_bytes_max, BODY_SETTING, account).await?;
     let payload = payload(&sensor, &body.bytes)?;
     store_rows(&state, &caller, &sensor, (TOPIC, &payload), peer).await?;

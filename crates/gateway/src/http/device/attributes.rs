@@ -27,13 +27,13 @@ pub(crate) async fn set(
     Peer(peer): Peer,
     request: Request,
 ) -> Result<(), ApiError> {
-    let (device, request) = sender_of(&state, &token, peer, request).await?;
+    let device = sender_of(&state, &token, peer)?;
     let stored = store(&state, &device, request).await;
     stored.inspect_err(|error| refusals::request(&state.hub, peer, &device, error))
 }
 
 async fn store(state: &HttpState, device: &Arc<Device>, request: Request) -> Result<(), ApiError> {
-    let account = state.bodies.begin(Sender::Device(device.id));
+    let account = state.body_account(Sender::device(device));
     let body = read_body(request, state.options.body_bytes_max, "", account).await?;
     let depth_max = state.hub.limits().json_depth_max;
     let read = read_publish(&body.bytes, depth_max);

@@ -22,13 +22,13 @@ pub(crate) async fn offer(
     Peer(peer): Peer,
     request: Request,
 ) -> Result<(), ApiError> {
-    let (device, request) = sender_of(&state, &token, peer, request).await?;
+    let device = sender_of(&state, &token, peer)?;
     let stored = store_offer(&state, &device, request).await;
     stored.inspect_err(|error| refusals::request(&state.hub, peer, &device, error))
 }
 
 async fn store_offer(state: &HttpState, device: &Arc<Device>, request: Request) -> Result<(), ApiError> {
-    let account = state.bodies.begin(Sender::Device(device.id));
+    let account = state.body_account(Sender::device(device));
     let body = read_body(request, CLAIM_BODY_BYTES_MAX, "", account).await?;
     let asked = read_claim(&body.bytes)?;
     let (hub, device) = (Arc::clone(&state.hub), Arc::clone(device));

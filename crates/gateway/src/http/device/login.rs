@@ -4,13 +4,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::extract::Request;
 use hub::registry::Device;
 
 use crate::acceptor::Stop;
 use crate::error::ApiError;
 use crate::http::limits::{POLL_TIMEOUT_DEFAULT, POLL_TIMEOUT_MAX};
-use crate::http::tools::request::{Params, discard_body};
+use crate::http::tools::request::Params;
 use crate::http::tools::state::HttpState;
 use crate::refusals;
 
@@ -29,24 +28,15 @@ pub(crate) fn device_of(
     Ok(device)
 }
 
-/// The device of a request with a body, if its tenant may send another message. It discards the body of a request that it refuses, so that the connection can continue.
-pub(crate) async fn sender_of(
+/// The device of a request with a body, if its tenant may send another message.
+pub(crate) fn sender_of(
     state: &HttpState,
     token: &str,
     peer: Option<SocketAddr>,
-    request: Request,
-) -> Result<(Arc<Device>, Request), ApiError> {
-    let admitted = device_of(state, token, peer).and_then(|device| {
-        state.hub.tenant_load(device.tenant).take_message(Instant::now())?;
-        Ok(device)
-    });
-    match admitted {
-        Ok(device) => Ok((device, request)),
-        Err(refused) => {
-            discard_body(request).await;
-            Err(refused)
-        }
-    }
+) -> Result<Arc<Device>, ApiError> {
+    let device = device_of(state, token, peer)?;
+    state.hub.tenant_load(device.tenant).take_message(Instant::now())?;
+    Ok(device)
 }
 
 /// What a poll of a device waits for: `None` when its time is over, and when the server stops.

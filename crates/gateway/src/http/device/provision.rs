@@ -24,7 +24,7 @@ pub(crate) async fn provision(
     Peer(peer): Peer,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let account = state.bodies.begin(Sender::Anonymous);
+    let account = state.body_account(Sender::Anonymous);
     let body = read_body(request, PROVISION_BODY_BYTES_MAX, "", account).await?;
     let asked = ProvisionRequest::parse(&body.bytes);
     let asked = asked.map_err(|wrong| ApiError::bad_request(wrong.to_string()))?;

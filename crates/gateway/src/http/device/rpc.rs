@@ -7,6 +7,7 @@ use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use hub::device_messages::{DeviceMessage, DeviceOutbox, NotifyWake};
+use hub::registry::Device;
 use hub::rpc::{Delivery, SessionLimits, answer_to_device};
 use wire::thingsboard::rpc::{DeviceCall, call_with_id};
 
@@ -59,10 +60,10 @@ pub(crate) async fn answer(
     Peer(peer): Peer,
     request: Request,
 ) -> Result<(), ApiError> {
-    let (device, request) = sender_of(&state, &token, peer, request).await?;
+    let device = sender_of(&state, &token, peer)?;
     let wrong = |_| ApiError::argument(format!("{id:?} is not the number of a call; it is in the call"));
     let id = id.parse().map_err(wrong)?;
-    let body = device_body(&state, device.id, request).await?;
+    let body = device_body(&state, &device, request).await?;
     state.hub.answer_call_and_wait(&device, id, body.bytes.clone()).await?;
     Ok(())
 }
@@ -74,8 +75,8 @@ pub(crate) async fn call(
     Peer(peer): Peer,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let (device, request) = sender_of(&state, &token, peer, request).await?;
-    let body = device_body(&state, device.id, request).await?;
+    let device = sender_of(&state, &token, peer)?;
+    let body = device_body(&state, &device, request).await?;
     let call = DeviceCall::parse(&body.bytes).map_err(|wrong| ApiError::bad_request(wrong.to_string()))?;
     state.hub.metrics().rpc.from_devices.inc();
     let limits =
@@ -83,7 +84,7 @@ pub(crate) async fn call(
     Ok(json_response(Body::from(answer_to_device(&call.method, limits))))
 }
 
-async fn device_body(state: &HttpState, device: uuid::Uuid, request: Request) -> Result<HeldBody, ApiError> {
-    let account = state.bodies.begin(Sender::Device(device));
+async fn device_body(state: &HttpState, device: &Device, request: Request) -> Result<HeldBody, ApiError> {
+    let account = state.body_account(Sender::device(device));
     read_body(request, state.options.body_bytes_max, "", account).await
 }

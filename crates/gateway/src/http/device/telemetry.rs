@@ -24,10 +24,10 @@ pub(crate) async fn telemetry(
     Peer(peer): Peer,
     request: Request,
 ) -> Result<(), ApiError> {
-    let (device, request) = sender_of(&state, &token, peer, request).await?;
+    let device = sender_of(&state, &token, peer)?;
     let limit = state.options.body_bytes_max;
     let hub = &state.hub;
-    let account = state.bodies.begin(Sender::Device(device.id));
+    let account = state.body_account(Sender::device(&device));
     let read = read_body(request, limit, BODY_SETTING, account).await;
     let body = read.inspect_err(|error| refusals::request(hub, peer, &device, error))?;
     let sent = Message { owner: (&device).into(), door: hub::Door::Http, topic: TOPIC, payload: &body.bytes };

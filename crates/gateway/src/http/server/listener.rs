@@ -20,6 +20,7 @@ use virtual_sensors::VirtualSensors;
 use super::admission::{is_probe, reject, unavailable};
 use super::door_stream::{DoorStream, timed};
 use super::interfaces::{Interfaces, LineProtocol};
+use super::request_body::discard_unread;
 use super::routes::router;
 use crate::acceptor::{
     Accepted, Acceptor, AddressLimiter, ConnectionPermit, Gate, NotIdentified, Stop, StopSignal,
@@ -131,7 +132,7 @@ fn refuse(state: &HttpState, accepted: Accepted, exceeded: &LimitExceeded) {
 async fn serve_connection(stream: DoorStream, router: Router, connection: Connection, stop: StopSignal) {
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(connection.clone());
-        router.clone().call(request)
+        router.clone().call(discard_unread(request))
     });
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -224,6 +225,7 @@ async fn answer_probe(
         let mut router = router.clone();
         let state = Arc::clone(&state);
         async move {
+            let request = discard_unread(request);
             if is_probe {
                 return router.call(request).await;
             }

@@ -6,6 +6,7 @@ mod door_stream;
 mod interfaces;
 mod listener;
 mod mqtt_socket;
+mod request_body;
 mod routes;
 
 pub(crate) use self::interfaces::{Interfaces, LineProtocol, ServedLines};

@@ -48,9 +48,13 @@ pub(crate) fn described_routes() -> Routes {
     thingsboard::routes().merge(tacho::routes())
 }
 
-async fn wrong_method(method: Method, uri: Uri) -> ApiError {
+async fn wrong_method(method: Method, uri: Uri) -> Result<StatusCode, ApiError> {
+    // axum adds the header Allow, which is the answer (RFC 9110 §9.3.7).
+    if method == Method::OPTIONS {
+        return Ok(StatusCode::OK);
+    }
     let message = format!("{} does not take {method}; the header Allow names what it takes", uri.path());
-    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, ErrorCode::BadRequest, "method", message)
+    Err(ApiError::new(StatusCode::METHOD_NOT_ALLOWED, ErrorCode::BadRequest, "method", message))
 }
 
 /// Counts refusals, and adds the headers of every answer.

@@ -16,7 +16,7 @@ use crate::http::limits::{BODY_TIMEOUT, FORM_TEXT_BYTES_MAX};
 use crate::http::shapes::packages::package_json;
 use crate::http::tools::error_response::Answer;
 use crate::http::tools::json::Json;
-use crate::http::tools::request::{Params, PathOf, discard, discard_body, parse_id};
+use crate::http::tools::request::{Params, PathOf, parse_id};
 use crate::http::tools::session::Session;
 use crate::http::tools::state::HttpState;
 
@@ -29,22 +29,10 @@ pub(crate) async fn upload(
     params: Params,
     request: Request,
 ) -> Answer {
-    let (asked, reader) = match begin(&state, &session, &id, &params, &request) {
-        Ok(begun) => begun,
-        Err(refused) => {
-            discard_body(request).await;
-            return Err(refused);
-        }
-    };
+    let (asked, reader) = begin(&state, &session, &id, &params, &request)?;
     let mut form = Form { reader, body: request.into_body() };
-    match asked.store(&state, &session, &mut form).await {
-        Ok(package) => Ok(Json(package_json(&package)).into_response()),
-        Err(refused) => {
-            // If the server closed the connection while the client still sends, the client would not see the answer.
-            let _ = tokio::time::timeout(BODY_TIMEOUT, discard(&mut form.body)).await;
-            Err(refused)
-        }
-    }
+    let package = asked.store(&state, &session, &mut form).await?;
+    Ok(Json(package_json(&package)).into_response())
 }
 
 /// What the request says besides its form, and the reader of the form.

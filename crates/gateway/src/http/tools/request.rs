@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use axum::body::{Body, HttpBody};
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::http::StatusCode;
 use axum::http::request::Parts;
-use axum::http::{StatusCode, header};
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
@@ -17,7 +17,7 @@ use super::body_check::BodyCheck;
 use super::session::Session;
 use super::state::HttpState;
 use crate::error::{ApiError, ErrorCode};
-use crate::http::limits::{BODY_TIMEOUT, DISCARDED_BYTES_MAX, LOGIN_BODY_BYTES_MAX, REST_BODY_BYTES_MAX};
+use crate::http::limits::{BODY_TIMEOUT, LOGIN_BODY_BYTES_MAX, REST_BODY_BYTES_MAX};
 
 /// The variable parts of the path.
 #[derive(Debug)]
@@ -163,19 +163,10 @@ pub(crate) async fn read_body(
     setting: &str,
     account: HeldBytes,
 ) -> Result<HeldBody, ApiError> {
-    let waits = waits_for_permission(&request);
     let check = request.extensions().get::<BodyCheck>().copied();
     let mut body = request.into_body();
-    let reading = async {
-        let read = collect(&mut body, limit, account).await;
-        if let Err(Unread::TooLarge | Unread::NoRoom(_)) = read
-            && !waits
-        {
-            discard(&mut body).await;
-        }
-        read
-    };
-    let read = tokio::time::timeout(BODY_TIMEOUT, reading).await.unwrap_or(Err(Unread::Slow));
+    let reading = tokio::time::timeout(BODY_TIMEOUT, collect(&mut body, limit, account));
+    let read = reading.await.unwrap_or(Err(Unread::Slow));
     let body = read.map_err(|unread| match unread {
         Unread::TooLarge => ApiError::too_large("the body", limit, setting),
         Unread::Slow => {
@@ -190,32 +181,6 @@ pub(crate) async fn read_body(
         rules.check(&body.bytes)?;
     }
     Ok(body)
-}
-
-/// Reads and discards the body of a refused request. If the server closed the connection while the client still sends, the
-/// connection would be reset and the client would not see the answer.
-pub(crate) async fn discard_body(request: Request) {
-    if !waits_for_permission(&request) {
-        // An incomplete body does not matter.
-        let _ = tokio::time::timeout(BODY_TIMEOUT, discard(&mut request.into_body())).await;
-    }
-}
-
-/// Whether the client sends its body only after an interim answer (RFC 9110 §10.1.1).
-fn waits_for_permission(request: &Request) -> bool {
-    request.headers().contains_key(header::EXPECT)
-}
-
-/// Reads and discards the rest of a body, as far as it is short.
-pub(crate) async fn discard(body: &mut Body) {
-    let mut left = DISCARDED_BYTES_MAX;
-    while let Some(Ok(frame)) = body.frame().await {
-        let bytes = frame.data_ref().map_or(0, Bytes::len);
-        match left.checked_sub(bytes) {
-            Some(less) => left = less,
-            None => return,
-        }
-    }
 }
 
 /// The reason why a body was not read.
@@ -266,7 +231,7 @@ impl<T: DeserializeOwned> FromRequest<Arc<HttpState>> for JsonBody<T> {
         // An anonymous client sends a login, which is short.
         let (account, limit) = match Session::of(state, request.headers()) {
             Ok(session) => (session.body_account(state), REST_BODY_BYTES_MAX),
-            Err(_) => (state.bodies.begin(Sender::Anonymous), LOGIN_BODY_BYTES_MAX),
+            Err(_) => (state.body_account(Sender::Anonymous), LOGIN_BODY_BYTES_MAX),
         };
         let body = read_body(request, limit, "", account).await?;
         // Tools of Windows write a byte order mark before UTF-8 text.
@@ -305,9 +270,9 @@ mod tests {
     async fn bodies_are_bounded_one_by_one_and_together() {
         let limits = BodyLimits { total: 10, device: 10, user: 10, anonymous: 0 };
         let bodies = Bodies::new(limits, Arc::default());
-        let sender = Sender::Device(Uuid::nil());
+        let sender = Sender::Device { id: Uuid::nil(), tenant: Uuid::nil() };
         let read = async |size: usize, limit| {
-            read_body(Request::new(Body::from(vec![b'x'; size])), limit, "", bodies.begin(sender)).await
+            read_body(Request::new(Body::from(vec![b'x'; size])), limit, "", bodies.begin(sender, 1)).await
         };
         let held = read(8, 100).await.unwrap();
         assert_eq!(held.bytes.len(), 8);

@@ -5,7 +5,7 @@
 //! | `Authorization: Basic <user:password>`, or the parameters `u` and `p` | the user; a password that is an API key: the key |
 //! | `Authorization: Token <key>` or `Bearer <key>` | the API key; `Token <user>:<password>`: the user |
 //! | `Authorization: Bearer <token>`, `X-Authorization` | the session, as for the REST interface |
-//! | none | an operator of the default tenant if `time_series.open` is set, else nobody |
+//! | none, or a wrong one | of the default tenant, with the role `time_series.open_role`, if `time_series.open` is set, else nobody |
 //!
 //! A password is checked slowly, so a right one is remembered until the user's sessions end: as a keyed hash, in memory only.
 
@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::extract::FromRequestParts;
-use axum::http::HeaderMap;
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use hub::caller::Caller;
@@ -52,7 +52,7 @@ pub(crate) async fn series_caller(
     params: &Params,
     peer: Option<SocketAddr>,
 ) -> Result<Caller, ApiError> {
-    check(state, peer, credential(headers, params)?).await
+    check(state, peer, credential(headers, params)).await
 }
 
 /// The caller of a login with a password or an API key, for interfaces without headers.
@@ -62,20 +62,32 @@ pub(crate) async fn caller_of_login(
     login: &str,
     password: &str,
 ) -> Result<Caller, ApiError> {
-    check(state, peer, pair(login, password)).await
+    check(state, peer, Ok(pair(login, password))).await
 }
 
 async fn check(
     state: &HttpState,
     peer: Option<SocketAddr>,
-    credential: Credential,
+    credential: Result<Credential, ApiError>,
 ) -> Result<Caller, ApiError> {
-    match credential {
-        Credential::None if state.options.open => Ok(Caller::open(state.hub.registry().default_tenant())),
-        Credential::None => Err(unauthenticated("this needs a login")),
-        Credential::Token(token) => Ok(Session::open(state, &token)?.into_caller()),
-        Credential::Password { login, password } => check_password(state, peer, login, password).await,
-    }
+    let caller = match credential {
+        Err(refused) => Err(refused),
+        Ok(Credential::None) => Err(unauthenticated("this needs a login")),
+        Ok(Credential::Token(token)) => Session::open(state, &token).map(Session::into_caller),
+        Ok(Credential::Password { login, password }) => {
+            let is_unknown = || state.hub.registry().user_by_login(&login).is_none();
+            // Clients of an open InfluxDB send any login with each request. An unknown one is not worth a hash and a place in the log.
+            match state.open_caller().filter(|_| is_unknown()) {
+                Some(open) => return Ok(open),
+                None => check_password(state, peer, login, password).await,
+            }
+        }
+    };
+    // Nobody is asked on an open server.
+    caller.or_else(|refused| {
+        let open = state.open_caller().filter(|_| refused.status == StatusCode::UNAUTHORIZED);
+        open.ok_or(refused)
+    })
 }
 
 /// What a request logs in with.

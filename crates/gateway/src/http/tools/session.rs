@@ -42,7 +42,7 @@ impl Session {
 
     /// The account for a body that comes with the session.
     pub(crate) fn body_account(&self, state: &HttpState) -> HeldBytes {
-        state.bodies.begin(Sender::User(self.0.user_id().unwrap_or_default()))
+        state.body_account(Sender::caller(&self.0))
     }
 
     /// The reader for queries of the session.

@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use hub::Hub;
+use hub::caller::Caller;
 use model::limits::{HISTORY_MEMORY_FACTOR, HISTORY_SHARE_MAX};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use virtual_sensors::VirtualSensors;
 
-use super::bodies::{Bodies, BodyLimits};
+use super::bodies::{Bodies, BodyLimits, HeldBytes, Sender};
 use super::passwords::Passwords;
 use super::polls::Polls;
 use crate::acceptor::{Gate, StopSignal};
@@ -54,10 +55,10 @@ impl HttpState {
         gate: Arc<Gate>,
         stop: StopSignal,
     ) -> Self {
-        // A body as large as the operator allows must fit, and so must a piece of an import.
+        // A body as large as the operator allows must fit into the share of a tenant, and so must a piece of an import.
         let memory = options.memory;
         let total =
-            memory.of(limits::BODIES_BYTES_MAX).max(options.body_bytes_max).max(limits::BODIES_BYTES_MIN);
+            memory.of(limits::BODIES_BYTES_MAX).max(2 * options.body_bytes_max).max(limits::BODIES_BYTES_MIN);
         let bodies = BodyLimits {
             total,
             device: limits::DEVICE_BODIES_BYTES_MAX.max(options.body_bytes_max).min(total),
@@ -91,6 +92,16 @@ impl HttpState {
             gate,
             stop,
         }
+    }
+
+    /// The caller of a request without a login, if the server is open.
+    pub(crate) fn open_caller(&self) -> Option<Caller> {
+        self.options.open.map(|role| Caller::open(self.hub.registry().default_tenant(), role))
+    }
+
+    /// The account of a request's body.
+    pub(crate) fn body_account(&self, sender: Sender) -> HeldBytes {
+        self.bodies.begin(sender, self.hub.registry().tenant_count())
     }
 
     /// Longest answer with values.

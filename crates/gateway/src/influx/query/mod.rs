@@ -30,7 +30,7 @@ use super::limits::PIECE_BYTES;
 use crate::error::{ApiError, ErrorCode};
 use crate::http::tools::bodies::Sender;
 use crate::http::tools::connection::Peer;
-use crate::http::tools::request::{Params, discard_body};
+use crate::http::tools::request::Params;
 use crate::http::tools::series_caller::series_caller;
 use crate::http::tools::state::HttpState;
 use request::QueryRequest;
@@ -48,8 +48,7 @@ pub(super) async fn v1(
 }
 
 /// `POST /api/v2/query`: Flux, which is absent.
-pub(super) async fn v2(request: Request) -> Response {
-    discard_body(request).await;
+pub(super) async fn v2() -> Response {
     let message = "Flux is not supported; send InfluxQL to /query, or SQL to /api/sql";
     let status = StatusCode::NOT_IMPLEMENTED;
     Dialect::V2.refusal(&ApiError::new(status, ErrorCode::BadRequest, "flux", message))
@@ -61,14 +60,8 @@ async fn answer(
     Peer(peer): Peer,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let caller = match series_caller(state, request.headers(), params, peer).await {
-        Ok(caller) => caller,
-        Err(refused) => {
-            discard_body(request).await;
-            return Err(refused);
-        }
-    };
-    let sender = Sender::User(caller.user_id().unwrap_or_default());
+    let caller = series_caller(state, request.headers(), params, peer).await?;
+    let sender = Sender::caller(&caller);
     let request = QueryRequest::read(state, request, sender).await?;
     authorize(&caller, &request.statements)?;
     let (media_type, is_chunked) = (request.form.media_type(), request.form.chunk.is_some());

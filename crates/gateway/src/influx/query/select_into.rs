@@ -132,8 +132,7 @@ fn add(
         key.extend_from_slice(text.as_bytes());
     }
     let names = || (name, tags().map(|(tag, value)| (tag.as_str(), value.as_str())).collect());
-    let series = points.series(&key, names)?;
-    points.add(item, series, Timestamp::from_micros(nanos.div_euclid(1_000)), fields)
+    points.add(item, Timestamp::from_micros(nanos.div_euclid(1_000)), &key, names, fields)
 }
 
 fn value_of(value: &Value) -> Option<ValueRef<'_>> {

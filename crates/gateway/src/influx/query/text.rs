@@ -31,7 +31,7 @@ impl ResultText {
     pub(super) fn row(&mut self, head: &Head, values: &[Value]) {
         match self.form.format {
             Format::Json { .. } => self.json_row(head, values),
-            Format::Csv(_) => self.csv_row(head, values),
+            Format::Csv => self.csv_row(head, values),
         }
     }
 
@@ -203,7 +203,7 @@ pub(super) fn warning(form: Form, number: usize, text: &str) -> Vec<u8> {
 fn with_members(form: Form, number: usize, members: &str) -> Vec<u8> {
     let result = format!("{{\"statement_id\":{number}{members}}}");
     match form {
-        Form { format: Format::Csv(_), .. } => Vec::new(),
+        Form { format: Format::Csv, .. } => Vec::new(),
         Form { chunk: Some(_), .. } => format!("{{\"results\":[{result}]}}\n").into_bytes(),
         Form { chunk: None, .. } => result.into_bytes(),
     }
@@ -214,7 +214,7 @@ fn with_members(form: Form, number: usize, members: &str) -> Vec<u8> {
 pub(super) fn failed(form: Form, number: usize, error: &str, rows: bool, begun: bool) -> Vec<u8> {
     let text = serde_json::Value::from(error);
     match form {
-        Form { format: Format::Csv(_), .. } => {
+        Form { format: Format::Csv, .. } => {
             let mut out = if begun { b"\nerror\n".to_vec() } else { b"error\n".to_vec() };
             csv_text(&mut out, error);
             out.push(b'\n');
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn csv_has_a_header_for_each_set_of_columns() {
-        let csv = Form { format: Format::Csv("text/csv"), chunk: None, epoch: None };
+        let csv = Form { format: Format::Csv, chunk: None, epoch: None };
         let expected =
             "name,tags,time,usage\ncpu,host=a,1000000000,0.5\ncpu,\"host=b\\,\\ c\",2000000000,0.5\n";
         assert_eq!(written(csv, &[("a", 1), ("b, c", 2)]), expected);
@@ -315,7 +315,7 @@ mod tests {
             (&parsed["error"], parsed["series"][0]["values"].as_array().unwrap().len()),
             (&"a \"b\"".into(), 1)
         );
-        let csv = Form { format: Format::Csv("text/csv"), ..JSON };
+        let csv = Form { format: Format::Csv, ..JSON };
         assert_eq!(failed(csv, 1, "a, b", false, false), b"error\n\"a, b\"\n");
     }
 }

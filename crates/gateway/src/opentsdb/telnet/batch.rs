@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::fmt::Write;
 
 use hub::points::{Points, RefusedItem};
-use model::{SeriesId, Timestamp};
+use model::Timestamp;
 use wire::opentsdb::put::{Epoch, SeriesRules};
 use wire::opentsdb::telnet::{LineRefusal, PutLine, without_end};
 
@@ -59,6 +59,7 @@ pub(super) fn collect(points: &mut Points, lines: &[u8]) -> Refused {
     refused
 }
 
+/// Adds the point of a line. `key` is working space.
 fn add(
     points: &mut Points,
     item: u32,
@@ -68,18 +69,6 @@ fn add(
 ) -> Result<(), LineRefusal> {
     let put = PutLine::parse(line)?;
     let (micros, number) = put.timed_value(Epoch::OpenTsdb)?;
-    let series = series_of(points, &put, rules, key)?;
-    let added = points.add(item, series, Timestamp::from_micros(micros), [(VALUE, value_of(number))]);
-    added.map_err(|refusal| LineRefusal::argument(refusal.to_string()))
-}
-
-/// The series of a line. `key` is working space.
-fn series_of(
-    points: &Points,
-    put: &PutLine<'_>,
-    rules: &SeriesRules,
-    key: &mut Vec<u8>,
-) -> Result<SeriesId, LineRefusal> {
     key.clear();
     key.push(LINES);
     key.extend_from_slice(put.metric.as_bytes());
@@ -97,6 +86,6 @@ fn series_of(
             ("", Vec::new())
         }
     };
-    let found = points.series(key, names);
-    found.map_err(|refusal| fault.take().unwrap_or_else(|| LineRefusal::argument(refusal.to_string())))
+    let added = points.add(item, Timestamp::from_micros(micros), key, names, [(VALUE, value_of(number))]);
+    added.map_err(|refusal| fault.take().unwrap_or_else(|| LineRefusal::argument(refusal.to_string())))
 }

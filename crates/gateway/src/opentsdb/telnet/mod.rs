@@ -54,7 +54,7 @@ fn serve_lines(
 /// What a new connection speaks; `None` if it ends before its first byte. The byte stays in the socket.
 async fn detect(stream: &TcpStream, state: &HttpState, stop: &mut StopSignal) -> Option<Speaks> {
     // Collectors open a connection long before their first point. Who must log in does so at once.
-    let limit = if state.options.open { TELNET_IDLE_TIMEOUT } else { HEAD_TIMEOUT };
+    let limit = if state.options.open.is_some() { TELNET_IDLE_TIMEOUT } else { HEAD_TIMEOUT };
     let mut first = [0];
     let peeked = tokio::select! {
         peeked = timeout(limit, stream.peek(&mut first)) => peeked.ok()?.ok()?,

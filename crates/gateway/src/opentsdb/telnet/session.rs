@@ -122,7 +122,7 @@ impl Session {
     }
 
     fn must_log_in(&self) -> bool {
-        self.caller.is_none() && !self.state.options.open
+        self.caller.is_none() && self.state.options.open.is_none()
     }
 
     fn too_slow(&self) -> End {
@@ -256,12 +256,11 @@ impl Session {
                 registry.check_caller(caller)?;
                 Ok(caller.clone())
             }
-            None if self.state.options.open => Ok(Caller::open(registry.default_tenant())),
-            None => {
+            None => self.state.open_caller().ok_or_else(|| {
                 let message = "Unauthenticated command; send `auth basic <user> <password>` first, where the \
                                password may be an API key";
-                Err(ApiError::unauthenticated("session", message))
-            }
+                ApiError::unauthenticated("session", message)
+            }),
         }
     }
 

@@ -3,20 +3,17 @@
 use std::net::IpAddr;
 use std::time::Instant;
 
-use kv::{Direction, KeyRange, KvError, Sequence, WriteBatch};
+use kv::{KvError, Sequence, WriteBatch};
 use model::Value;
 use serde::Deserialize;
 
 use crate::attributes::{AttributeScope, Scope, read};
 use crate::blocking_append::wait_durable_keys;
 use crate::caller::{Action, Caller};
-use crate::claims::limits::{
-    CLAIM_DURATION_DEFAULT, CLAIM_DURATION_MAX, CLAIM_SECRET_BYTES_MAX, CLAIMS_CLEANED_MAX,
-};
+use crate::claims::limits::{CLAIM_DURATION_DEFAULT, CLAIM_DURATION_MAX, CLAIM_SECRET_BYTES_MAX};
 use crate::claims::{CLAIMS, ClaimError, Claimed, Offer, claim_key};
 use crate::clock::system_now;
 use crate::device_messages::Attribute;
-use crate::error::Error;
 use crate::hub::Hub;
 use crate::registry::{Device, DeviceChange, EntityId, RegistryError};
 
@@ -141,32 +138,6 @@ impl Hub {
         }
         self.audit_of(caller, "reclaim device", name, EntityId::device(device.id));
         Ok(())
-    }
-
-    /// Deletes offers whose time is over, and those of devices that are gone. Returns their number.
-    ///
-    /// # Errors
-    /// The store of keys failed.
-    pub fn clean_claims(&self) -> Result<usize, Error> {
-        let now_ms = now_ms();
-        let mut batch = WriteBatch::new();
-        for record in self.kv.scan(CLAIMS, &KeyRange::all(), Direction::Ascending)? {
-            let (key, record) = record?;
-            let device = key.last_chunk().map(|id| uuid::Uuid::from_bytes(*id));
-            let is_there = device.is_some_and(|id| self.registry.device_by_id(id).is_some());
-            let is_over = Offer::decode(&record).is_none_or(|offer| offer.expires_ms < now_ms);
-            if is_over || !is_there {
-                batch.delete(CLAIMS, key);
-            }
-            if batch.operations().len() >= CLAIMS_CLEANED_MAX {
-                break;
-            }
-        }
-        let cleaned = batch.operations().len();
-        if cleaned > 0 {
-            self.kv.commit(&batch)?;
-        }
-        Ok(cleaned)
     }
 
     /// The offer of a device: its own, or that of an attribute.

@@ -43,7 +43,7 @@ impl Hub {
     ) -> Result<Accepted, AcceptError> {
         let load = self.tenant_load(points.caller.tenant());
         load.check_points(Instant::now()).map_err(|over| StoreError::Busy { reason: over.to_string() })?;
-        if let Some((key, _)) = points.unmade.get() {
+        if let Some((key, _)) = points.unmade() {
             self.append_when_free(busy_timeout, || self.store.series(key)).await?;
             self.live.series_created();
             return Err(AcceptError::SeriesMade);
@@ -83,7 +83,7 @@ impl Hub {
 
     fn if_gone(&self, points: &Points, error: StoreError) -> AcceptError {
         if error.is_unknown_series() {
-            self.series_cache.forget(points.database.namespace());
+            self.series_cache.forget(points.database().namespace());
             return AcceptError::SeriesGone;
         }
         error.into()

@@ -17,7 +17,6 @@ use super::words::NOT_DESCRIBED;
 use crate::error::ApiError;
 use crate::http::tools::body_check::BodyCheck;
 use crate::http::tools::error_response::RefusalLabel;
-use crate::http::tools::request::discard_body;
 use crate::http::tools::session::Session;
 use crate::http::tools::state::HttpState;
 
@@ -99,7 +98,6 @@ pub(crate) async fn check(
     let Some(rules) = Rules::find(request.method(), path.as_str()) else { return next.run(request).await };
     if let Err(refused) = rules.check_query(request.uri().query().unwrap_or_default()) {
         let permitted = rules.permit(Session::of(&state, request.headers()));
-        discard_body(request).await;
         return permitted.err().unwrap_or(refused).into_response();
     }
     let Some(body) = rules.body() else { return next.run(request).await };

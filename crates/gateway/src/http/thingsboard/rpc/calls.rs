@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 use crate::error::{ApiError, ErrorCode};
 use crate::http::limits::RPC_BODY_BYTES_MAX;
 use crate::http::tools::json::{Json, json_response};
-use crate::http::tools::request::{PathOf, discard_body, path_id, read_body};
+use crate::http::tools::request::{PathOf, path_id, read_body};
 use crate::http::tools::session::Session;
 use crate::http::tools::state::HttpState;
 
@@ -79,10 +79,7 @@ async fn call(
     request: Request,
     (version, one_way): (Version, bool),
 ) -> Answer {
-    if let Err(refused) = session.check(Action::Command) {
-        discard_body(request).await;
-        return Err(refused);
-    }
+    session.check(Action::Command)?;
     let device = session.device(&state.hub, path_id(&id)?)?;
     let body = read_body(request, RPC_BODY_BYTES_MAX, "", session.body_account(&state)).await?;
     let asked = CallBody::parse(&body.bytes)?;

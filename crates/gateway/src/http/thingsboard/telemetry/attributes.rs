@@ -19,7 +19,7 @@ use super::read::unique_keys;
 use crate::error::ApiError;
 use crate::http::limits::REST_BODY_BYTES_MAX;
 use crate::http::tools::json::{Json, Sequence};
-use crate::http::tools::request::{Params, PathOf, discard_body, read_body};
+use crate::http::tools::request::{Params, PathOf, read_body};
 use crate::http::tools::route_list::Routes;
 use crate::http::tools::session::Session;
 use crate::http::tools::state::HttpState;
@@ -68,18 +68,9 @@ async fn write(
     (kind, id, scope): (&str, &str, &str),
     request: Request,
 ) -> Result<(), ApiError> {
-    let allowed = || {
-        let scope = parse_scope(scope)?;
-        session.check(action_of(scope))?;
-        Ok((entity(state, session, kind, id)?, scope))
-    };
-    let (entity, scope) = match allowed() {
-        Ok(allowed) => allowed,
-        Err(refused) => {
-            discard_body(request).await;
-            return Err(refused);
-        }
-    };
+    let scope = parse_scope(scope)?;
+    session.check(action_of(scope))?;
+    let entity = entity(state, session, kind, id)?;
     let body = read_body(request, REST_BODY_BYTES_MAX, "", session.body_account(state)).await?;
     let read = read_publish(&body.bytes, state.hub.limits().json_depth_max);
     let entries = read.map_err(|wrong| ApiError::argument(wrong.to_string()))?;

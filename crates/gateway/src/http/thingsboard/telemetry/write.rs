@@ -11,7 +11,7 @@ use super::entity::series_owner;
 use crate::error::ApiError;
 use crate::http::tools::connection::Peer;
 use crate::http::tools::messages::{BODY_SETTING, Stored, store_message};
-use crate::http::tools::request::{PathOf, discard_body, read_body};
+use crate::http::tools::request::{PathOf, read_body};
 use crate::http::tools::route_list::Routes;
 use crate::http::tools::session::Session;
 use crate::http::tools::state::HttpState;
@@ -58,13 +58,7 @@ async fn store(
     Peer(peer): Peer,
     request: Request,
 ) -> Result<(), ApiError> {
-    let owner = match owner {
-        Ok(owner) => owner,
-        Err(refused) => {
-            discard_body(request).await;
-            return Err(refused);
-        }
-    };
+    let owner = owner?;
     let limit = state.options.body_bytes_max;
     let body = read_body(request, limit, BODY_SETTING, session.body_account(state)).await?;
     let sent = Message { owner, door: hub::Door::Http, topic: TOPIC, payload: &body.bytes };
