@@ -193,7 +193,11 @@ impl State {
     }
 
     /// The points that the function gives for its bucket. A point whose time does not matter has `None`.
-    pub(super) fn finish(self, function: &Function) -> Vec<(Option<i64>, Value, Vec<Value>)> {
+    pub(super) fn finish(
+        self,
+        function: &Function,
+        ascending: bool,
+    ) -> Vec<(Option<i64>, Value, Vec<Value>)> {
         let value = match self {
             Self::Count(count) => Value::Int(count),
             Self::SumInt(sum) => Value::Int(sum),
@@ -207,7 +211,7 @@ impl State {
                 }
             },
             Self::Stddev(deviation) => Value::Num(deviation.of_sample()),
-            Self::Points(points) => return of_points(function, points),
+            Self::Points(points) => return of_points(function, points, ascending),
         };
         vec![(None, value, Vec::new())]
     }
@@ -223,7 +227,16 @@ fn replaces(function: &Function, old: &Point, time: i64, value: &Value) -> bool 
     }
 }
 
-fn of_points(function: &Function, mut points: Vec<Point>) -> Vec<(Option<i64>, Value, Vec<Value>)> {
+fn of_points(
+    function: &Function,
+    mut points: Vec<Point>,
+    ascending: bool,
+) -> Vec<(Option<i64>, Value, Vec<Value>)> {
+    // Of equal values the first one in the order of the query comes first.
+    let by_value = |a: &Point, b: &Point| {
+        let times = if ascending { a.time.cmp(&b.time) } else { b.time.cmp(&a.time) };
+        a.value.order(&b.value).then(times)
+    };
     let timeless = |value: Value| vec![(None, value, Vec::new())];
     let timed = |point: Point| (Some(point.time), point.value, point.others);
     match function {
@@ -239,7 +252,7 @@ fn of_points(function: &Function, mut points: Vec<Point>) -> Vec<(Option<i64>, V
         }
         Function::Mode => timeless(mode(points)),
         Function::Percentile(part) => {
-            points.sort_by(|a, b| a.value.order(&b.value).then(a.time.cmp(&b.time)));
+            points.sort_by(by_value);
             let index = (points.len() as f64 * part / 100.0 + 0.5).floor() - 1.0;
             match index >= 0.0 && index < points.len() as f64 {
                 true => vec![timed(points.swap_remove(index as usize))],
@@ -247,7 +260,7 @@ fn of_points(function: &Function, mut points: Vec<Point>) -> Vec<(Option<i64>, V
             }
         }
         Function::Distinct => {
-            points.sort_by(|a, b| a.value.order(&b.value).then(a.time.cmp(&b.time)));
+            points.sort_by(by_value);
             points.dedup_by(|a, b| a.value == b.value);
             points.sort_by(|a, b| a.time.cmp(&b.time).then(a.value.order(&b.value)));
             points.into_iter().map(timed).collect()
@@ -269,10 +282,17 @@ fn mode(mut points: Vec<Point>) -> Value {
     points.sort_by(|a, b| a.value.order(&b.value).then(a.time.cmp(&b.time)));
     let mut best: Option<(usize, i64, &Value)> = None;
     for run in points.chunk_by(|a, b| a.value == b.value) {
-        let better = best
-            .is_none_or(|(count, time, _)| run.len() > count || (run.len() == count && run[0].time < time));
-        if better {
-            best = Some((run.len(), run[0].time, &run[0].value));
+        let (first, last) = (&run[0], &run[run.len() - 1]);
+        let is_better = match (best, &first.value) {
+            (None, _) => true,
+            (Some((count, ..)), Value::Bool(_)) => run.len() >= count,
+            // As in InfluxDB a value that is there once never takes the place of a lower one.
+            (Some((count, time, _)), _) => {
+                run.len() > 1 && (run.len() > count || (run.len() == count && first.time <= time))
+            }
+        };
+        if is_better {
+            best = Some((run.len(), last.time, &first.value));
         }
     }
     best.map_or(Value::Null, |(_, _, value)| value.clone())
@@ -328,7 +348,7 @@ mod tests {
     fn chosen(top: bool, hosts: &[&str]) -> Vec<Value> {
         let point = |host: &&str| Point { time: 7, value: Value::Int(1), others: vec![Value::text(*host)] };
         let function = Function::Top(top, 2, vec![0]);
-        let found = State::Points(hosts.iter().map(point).collect()).finish(&function);
+        let found = State::Points(hosts.iter().map(point).collect()).finish(&function, true);
         found.into_iter().map(|(_, _, others)| others[0].clone()).collect()
     }
 

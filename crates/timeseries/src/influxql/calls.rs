@@ -66,7 +66,6 @@ impl Builder<'_> {
         if let Some(function) = self.transform(name, args) {
             // The points of the bucket before the first one are read too, so that the first one has something to differ from.
             let more = match function {
-                Transform::MovingAverage(size) => size as i64,
                 Transform::CumulativeSum => 0,
                 _ => 1,
             };
@@ -215,11 +214,11 @@ impl Call {
         range: (i64, i64),
         most: usize,
     ) -> Result<Vec<Point>, String> {
-        let (start, end) = range;
+        let start = range.0;
         match self {
             Self::Leaf { leaf, kind, count } => {
                 let function = &leaves[*leaf].function;
-                let points = buckets(frame, function, &mut state[*leaf], start, end);
+                let points = buckets(frame, function, &mut state[*leaf], start);
                 let filled = match function {
                     Function::Distinct | Function::Sample(_) | Function::Top(..) | Function::All => false,
                     _ => !frame.buckets.is_none() && frame.fill != Fill::None,
@@ -227,7 +226,7 @@ impl Call {
                 if filled { fill(frame, points, *kind, *count, range, most) } else { Ok(points) }
             }
             Self::CountDistinct { leaf } => {
-                let points = buckets(frame, &Function::Distinct, &mut state[*leaf], start, end);
+                let points = buckets(frame, &Function::Distinct, &mut state[*leaf], start);
                 let mut counted: Vec<Point> = Vec::new();
                 for point in points {
                     match counted.last_mut() {
@@ -243,8 +242,8 @@ impl Call {
                 }
             }
             Self::Integral { leaf, unit } => {
-                let points = buckets(frame, &Function::All, &mut state[*leaf], start, end);
-                Ok(integral(&points, *unit, &frame.buckets, frame.ascending))
+                let points = buckets(frame, &Function::All, &mut state[*leaf], start);
+                Ok(integral(&points, *unit, frame))
             }
             Self::Transform { function, inner, start, end } => {
                 let points = inner.within(frame, leaves, state, (*start, *end), usize::MAX)?;
@@ -255,35 +254,35 @@ impl Call {
 }
 
 /// The points of a function, bucket by bucket, in the order of the query.
-fn buckets(
-    frame: &Frame,
-    function: &Function,
-    states: &mut BTreeMap<i64, State>,
-    start: i64,
-    end: i64,
-) -> Vec<Point> {
+fn buckets(frame: &Frame, function: &Function, states: &mut BTreeMap<i64, State>, start: i64) -> Vec<Point> {
     let mut points = Vec::new();
     let keeps_times =
         function.keeps_times() || (frame.selector && frame.buckets.is_none() && function.selects());
-    for (bucket, state) in std::mem::take(states) {
+    // The points of a bucket that have its time keep their order.
+    let mut ordered: Vec<(i64, State)> = std::mem::take(states).into_iter().collect();
+    if !frame.ascending && !keeps_times {
+        ordered.reverse();
+    }
+    for (bucket, state) in ordered {
         let own = if frame.buckets.is_none() { start } else { bucket };
         // The earliest time stands for a query without a lower bound; its answer is at the epoch.
         let shown = if own == TIME_MIN { 0 } else { own };
-        points.extend(state.finish(function).into_iter().map(|(time, value, others)| Point {
-            time: match time {
-                Some(time) if keeps_times => time,
-                _ => shown,
-            },
-            value,
-            others,
+        points.extend(state.finish(function, frame.ascending).into_iter().map(|(time, value, others)| {
+            Point {
+                time: match time {
+                    Some(time) if keeps_times => time,
+                    _ => shown,
+                },
+                value,
+                others,
+            }
         }));
     }
-    let _ = end;
     if keeps_times {
         points.sort_by_key(|point| point.time);
-    }
-    if !frame.ascending {
-        points.reverse();
+        if !frame.ascending {
+            points.reverse();
+        }
     }
     points
 }

@@ -17,6 +17,12 @@ impl Cells {
         Self { values: vec![Value::Null; refs.len()], refs, calls: vec![Value::Null; calls] }
     }
 
+    /// Forgets the values of the rows before: a fill does not go on into the next group.
+    pub(super) fn clear(&mut self) {
+        self.values.fill(Value::Null);
+        self.calls.fill(Value::Null);
+    }
+
     pub(super) fn outputs(&self, outputs: &[Expr]) -> Vec<Value> {
         let lookup = |name: &str, kind: DataType| match kind {
             DataType::Time => {

@@ -112,12 +112,12 @@ impl Checker {
         }
         inner.ascending = self.ascending;
         inner.times = limits(inner.times, &inner.buckets, now).intersect(self.times);
-        if !inner.buckets.is_none() && inner.select.fill == Fill::Null {
-            inner.select.fill = Fill::None;
-        }
         if !self.buckets.is_none() && inner.buckets.is_none() {
             inner.buckets = self.buckets;
             inner.inherited_buckets = true;
+        }
+        if !inner.buckets.is_none() && inner.select.fill == Fill::Null {
+            inner.select.fill = Fill::None;
         }
         inner.finish(now)
     }

@@ -94,6 +94,9 @@ fn made(
 ) -> Point {
     let value = match way {
         Fill::Null | Fill::None => Value::Null,
+        // As in InfluxDB a column without numbers gets its empty value.
+        Fill::Int(_) | Fill::Num(_) if kind == DataType::String => Value::text(""),
+        Fill::Int(_) | Fill::Num(_) if kind == DataType::Boolean => Value::Bool(false),
         Fill::Int(value) => number(Value::Int(value), kind),
         Fill::Num(value) => number(Value::Num(value), kind),
         Fill::Previous => last.map_or(Value::Null, |last| last.value.clone()),

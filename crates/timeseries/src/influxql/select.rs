@@ -206,7 +206,17 @@ impl Execution<'_, '_> {
             return Err(self.series_limit(groups.len(), name));
         }
         let limit = if select.series_limit == 0 { usize::MAX } else { select.series_limit };
+        let mut groups: Vec<Vec<String>> = groups.into_iter().collect();
+        groups.sort_by_cached_key(|values| self.set_key(values));
         Ok(Some(groups.into_iter().skip(select.series_offset).take(limit).collect()))
+    }
+
+    /// The key by which InfluxDB orders groups before it applies SLIMIT: the names of the tags that have values, and these values.
+    fn set_key(&self, values: &[String]) -> String {
+        let tags = || self.tags.iter().zip(values).filter(|(_, value)| !value.is_empty());
+        let parts: Vec<&str> =
+            tags().map(|(name, _)| name.as_str()).chain(tags().map(|(_, value)| value.as_str())).collect();
+        parts.join("|")
     }
 
     fn series_limit(&self, found: usize, name: &str) -> Error {
@@ -373,6 +383,7 @@ impl Execution<'_, '_> {
         let fill = self.plan.checked.select.fill;
         let mut cells = Cells::new(refs, 0);
         for (key, mut rows) in in_order(groups, ascending) {
+            cells.clear();
             sort_rows(&mut rows, ascending);
             for (number, (time, values)) in rows.into_iter().skip(offset).take(limit).enumerate() {
                 if number.is_multiple_of(ROWS_PER_CHECK) {
@@ -437,6 +448,7 @@ impl Execution<'_, '_> {
         let kinds: Vec<DataType> = exprs.iter().map(|expr| type_of(expr).unwrap_or_default()).collect();
         let mut cells = Cells::new(refs, exprs.len());
         for (key, mut state) in in_order(groups, frame.ascending) {
+            cells.clear();
             let mut columns: Vec<(usize, Vec<Point>)> = Vec::with_capacity(calls.len());
             for (index, call) in &calls {
                 let points = call.points(&frame, &leaves, &mut state).map_err(Error::Statement)?;

@@ -43,6 +43,9 @@ pub fn show(
     }
 }
 
+/// In a condition of SHOW MEASUREMENTS it is the name of the measurement.
+const NAME: &str = "_name";
+
 /// Tags are texts: they are equal or match, and have no order.
 pub(super) fn check_condition(condition: Option<&Expr>) -> Result<(), Error> {
     let mut ordered = false;
@@ -75,7 +78,11 @@ impl<'a> Showing<'a> {
         }
         let mut rows = Vec::new();
         for (name, table) in self.tables()? {
-            if self.condition.is_none() || self.has_series(&*table)? {
+            let is_listed = match &self.condition {
+                None => true,
+                Some(condition) => self.concerns(condition, &name, &*table)?,
+            };
+            if is_listed {
                 rows.push(vec![Value::text(name)]);
             }
         }
@@ -213,13 +220,38 @@ impl<'a> Showing<'a> {
         self.times == Times::default() || rows.is_some_and(|rows| rows.overlaps(&wanted))
     }
 
-    fn has_series(&self, table: &dyn Table) -> Result<bool, Error> {
-        let mut found = false;
-        self.each_series(table, &mut |_| {
-            found = true;
-            ControlFlow::Break(())
+    /// Whether a measurement satisfies a condition of SHOW MEASUREMENTS. A comparison is about all series together: one of them has the
+    /// tag with such a value, or, for the negations, the measurement has the tag and no series has such a value.
+    fn concerns(&self, condition: &Expr, name: &str, table: &dyn Table) -> Result<bool, Error> {
+        let (op, left, right) = match condition {
+            Expr::Paren(inner) => return self.concerns(inner, name, table),
+            Expr::Binary(Op::And, left, right) => {
+                return Ok(self.concerns(left, name, table)? && self.concerns(right, name, table)?);
+            }
+            Expr::Binary(Op::Or, left, right) => {
+                return Ok(self.concerns(left, name, table)? || self.concerns(right, name, table)?);
+            }
+            Expr::Binary(op, left, right) => (op, left, right),
+            _ => return Ok(false),
+        };
+        let Expr::Ref(tag, _) = &**left else { return Ok(false) };
+        let is_such = |value: &str| match &**right {
+            Expr::Str(text) => value == text,
+            Expr::Regex(pattern) => pattern.0.is_match(value),
+            _ => false,
+        };
+        let is_negation = matches!(op, Op::Neq | Op::NotMatch);
+        if tag == NAME {
+            return Ok(is_such(name) != is_negation);
+        }
+        let (mut has_tag, mut has_such) = (false, false);
+        table.series(&[], &mut |tags| {
+            let value = tags.iter().find(|(key, _)| key == tag).map(|(_, value)| *value);
+            has_tag |= value.is_some();
+            has_such |= value.is_some_and(is_such);
+            if has_such { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })?;
-        Ok(found)
+        Ok(has_tag && has_such != is_negation)
     }
 
     /// What `add` takes from the tags of all series of a table that satisfy the condition.

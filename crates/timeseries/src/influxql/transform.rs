@@ -1,8 +1,9 @@
 //! Functions of successive points: differences, rates, averages that move, integrals.
 
 use super::aggregate::Point;
+use super::frame::Frame;
+use super::reduce::{TIME_MAX, TIME_MIN};
 use super::value::Value;
-use super::window::Buckets;
 
 /// A function of successive points.
 #[derive(Debug, Clone, PartialEq)]
@@ -115,7 +116,8 @@ fn cumulative_sum(points: impl Iterator<Item = Point>) -> Vec<Point> {
 }
 
 /// The area under the points of a group, or of each bucket, where time counts in this unit, in nanoseconds.
-pub(super) fn integral(points: &[Point], unit: i64, buckets: &Buckets, ascending: bool) -> Vec<Point> {
+pub(super) fn integral(points: &[Point], unit: i64, frame: &Frame) -> Vec<Point> {
+    let (buckets, ascending) = (&frame.buckets, frame.ascending);
     let window = |time: i64| {
         let (start, end) = buckets.around(time, 0, 0);
         if ascending { (start, end) } else { (end, start) }
@@ -124,7 +126,8 @@ pub(super) fn integral(points: &[Point], unit: i64, buckets: &Buckets, ascending
     let Some(first) = points.first() else { return Vec::new() };
     let mut out = Vec::new();
     let (mut last_time, mut last_value) = at(first);
-    let (mut start, mut end) = if buckets.is_none() { (0, 0) } else { window(last_time) };
+    let (mut start, mut end) =
+        if buckets.is_none() { (time_without_buckets(first, frame), 0) } else { window(last_time) };
     let mut sum = 0.0;
     for (time, value) in points[1..].iter().map(at) {
         if time == last_time {
@@ -150,4 +153,14 @@ pub(super) fn integral(points: &[Point], unit: i64, buckets: &Buckets, ascending
         out.push(Point { time: start, value: Value::Num(sum), others: Vec::new() });
     }
     out
+}
+
+/// The time of the integral of a whole range. InfluxDB gives that of integers the begin of the range, and that of fractions none.
+fn time_without_buckets(first: &Point, frame: &Frame) -> i64 {
+    let is_unbounded = if frame.ascending { frame.start == TIME_MIN } else { frame.end == TIME_MAX };
+    match (&first.value, frame.ascending) {
+        (Value::Int(_), true) if !is_unbounded => frame.start,
+        (Value::Int(_), false) if !is_unbounded => frame.end + 1,
+        _ => 0,
+    }
 }
