@@ -21,6 +21,7 @@ E2E_WORKERS ?= 4
 say = @printf '\n== %s\n' "$(1)"
 
 .PHONY: run test install release
+.PHONY: test-long
 .PHONY: setup debian format tidy dashboard build unit docs licences binary e2e attacks fuzz-brief
 
 RELEASE := $(CARGO_TARGET_DIR)/release/tacho
@@ -131,6 +132,13 @@ e2e:
 attacks:
 	$(call say,attacks on the binary)
 	$(VENV)/bin/python -m pytest -c $(E2E)/pytest.ini --rootdir tests tests/attacks
+
+# Hours by hand: the random tests against the original servers, with many more statements.
+test-long: export TACHO_TEST_STATEMENTS ?= 20000
+test-long: export TACHO_BIN ?= $(CARGO_TARGET_DIR)/debug/tacho
+test-long: setup binary
+	$(call say,random statements against the original servers)
+	$(VENV)/bin/python -m pytest $(E2E)/test_influx_differential.py $(E2E)/test_postgres_differential.py $(PYTEST_ARGS)
 
 # A few seconds per target: finds the shallow faults; the deep ones need hours by hand (fuzz/README.md).
 fuzz-brief:

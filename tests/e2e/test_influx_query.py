@@ -1,5 +1,6 @@
 """InfluxDB's interface for queries: its clients unchanged, and the answers of a real InfluxDB to the same requests."""
 
+import gzip
 import json
 import subprocess
 import uuid
@@ -148,6 +149,46 @@ def test_requests_are_answered_as_by_influxdb(sides, query):
 ], ids=str)
 def test_parameters_mean_what_they_mean_to_influxdb(sides, params):
     same(sides, "SELECT usage FROM cpu WHERE host = $host" if "params" in params else "SELECT usage FROM cpu", **params)
+
+
+# Requests as clients send them: method, path, parameters, headers, body.
+ODD_REQUESTS = {
+    "params of the Go client": ("GET", "/query", {"q": "SELECT usage FROM cpu", "params": "null"}, {}, None),
+    "empty params": ("GET", "/query", {"q": "SELECT usage FROM cpu", "params": ""}, {}, None),
+    "params that are a list": ("GET", "/query", {"q": "SELECT usage FROM cpu", "params": "[]"}, {}, None),
+    **{f"pretty={text}": ("GET", "/query", {"q": "SELECT usage FROM cpu", "pretty": text}, {}, None) for text in ("1", "true", "True", "yes", "")},
+    **{f"chunked={text}": ("GET", "/query", {"q": "SELECT usage FROM cpu", "chunked": text, "chunk_size": "2"}, {}, None) for text in ("1", "true", "True", "x", "")},
+    **{f"chunk_size={text}": ("GET", "/query", {"q": "SELECT usage FROM cpu", "chunked": "true", "chunk_size": text}, {}, None) for text in ("0", "-1", "x", "1")},
+    **{f"Accept: {text}": ("GET", "/query", {"q": "SELECT usage FROM cpu"}, {"Accept": text}, None) for text in ("text/csv", "application/csv", "text/plain", "*/*")},
+    "an empty body said to be gzip": ("POST", "/query", {"q": "SELECT usage FROM cpu"}, {"Content-Encoding": "gzip"}, b""),
+    "a write of nothing": ("POST", "/write", {}, {}, b""),
+    "a write of nothing in gzip": ("POST", "/write", {}, {"Content-Encoding": "gzip"}, gzip.compress(b"")),
+    "a write in gzip": ("POST", "/write", {}, {"Content-Encoding": "gzip"}, gzip.compress(b"odd v=1 1768464000000000000")),
+    "a field with the name of times": ("POST", "/write", {}, {}, b"odd time=5,v=2 1768464001000000000"),
+    "only a field with the name of times": ("POST", "/write", {}, {}, b"odd time=5 1768464002000000000"),
+    "a tag with the name of times": ("POST", "/write", {}, {}, b"odd,time=x v=3 1768464003000000000"),
+    "a field twice, with two types": ("POST", "/write", {}, {}, b"conflict a=1,a=2i 1768464004000000000"),
+    "a field twice": ("POST", "/write", {}, {}, b"odd b=1,b=2 1768464005000000000"),
+    "a tag twice": ("POST", "/write", {}, {}, b"odd,t=1,t=2 v=3 1768464006000000000"),
+    "what they left": ("GET", "/query", {"q": "SELECT * FROM odd; SHOW SERIES FROM odd"}, {}, None),
+    "the methods of /query": ("OPTIONS", "/query", {}, {}, None),
+    "the methods of /write": ("OPTIONS", "/write", {}, {}, None),
+}
+# The words of faults that differ; their status does not.
+OWN_WORDS = {"params that are a list", "only a field with the name of times", "a tag with the name of times", "a field twice, with two types", "a tag twice"}
+
+
+def test_odd_requests_are_answered_as_by_influxdb(sides):
+    told = []
+    for name, (method, path, params, headers, body) in ODD_REQUESTS.items():
+        asked = [requests.request(method, side.url + path, params=params | {"db": "diff"}, headers=side.headers | headers, data=body, timeout=60) for side in sides]
+        ours, theirs = [(it.status_code, it.text, it.headers.get("Content-Type") if it.text else None) for it in asked]
+        same_words = name in OWN_WORDS or ours[1] == theirs[1]
+        if ours[0] != theirs[0] or ours[2] != theirs[2] or not same_words:
+            told.append(f"{name}\n  InfluxDB  {theirs}\n  tacho     {ours}")
+    for side in sides:
+        side.ask("DROP MEASUREMENT odd; DROP MEASUREMENT conflict")
+    assert not told, "\n".join(told)
 
 
 def test_the_text_of_an_answer_is_that_of_influxdb(sides):
