@@ -69,6 +69,12 @@ def snappy(content):
     return varint(len(content)) + bytes([61 << 2]) + struct.pack("<H", len(content) - 1) + content
 
 
+def snappy_long(content):
+    """A block of several literals."""
+    pieces = [content[at : at + 60_000] for at in range(0, len(content), 60_000)]
+    return varint(len(content)) + b"".join(bytes([61 << 2]) + struct.pack("<H", len(piece) - 1) + piece for piece in pieces)
+
+
 @pytest.fixture
 def write(server):
     def post(content, **headers):
@@ -87,10 +93,31 @@ def test_samples_without_a_number_are_left_out_and_bad_series_are_named(server, 
     infinite = series({"__name__": "prom_good", "host": "b"}, math.inf)
     nameless = series({"host": "c"}, 1)
     reply = write(snappy(infinite + nameless + series({"__name__": "prom_good", "host": "d"}, 2.5)))
-    assert reply.status_code == 400 and "infinite" in reply.text and "__name__" in reply.text, reply.text
+    assert reply.status_code == 204, reply.text
+    told = reply.headers["x-tacho-refusals"]
+    assert "infinite" in told and "__name__" in told
+    assert (reply.headers["x-prometheus-remote-write-samples-written"], reply.headers["x-tacho-samples-refused"]) == ("1", "2")
     assert rows(server, "SELECT value FROM prom_good WHERE host = 'd'") == [[2.5]]
     dead_letters = rows(server, "SELECT reason FROM dead_letter WHERE topic = '/api/v1/write'")
     assert len(dead_letters) == 2
+    nothing = write(snappy(infinite + nameless))
+    assert nothing.status_code == 400 and "infinite" in nothing.text and "__name__" in nothing.text, nothing.text
+
+
+def test_values_of_labels_may_have_several_lines(server, write):
+    text = "first\n\tsecond\r\nthird"
+    assert write(snappy(series({"__name__": "prom_lines", "error": text}, 1))).status_code == 204
+    assert rows(server, "SELECT error, value FROM prom_lines") == [[text, 1.0]]
+    bell = write(snappy(series({"__name__": "prom_lines", "error": "a\x07"}, 1)))
+    assert bell.status_code == 400 and "U+0007" in bell.text, bell.text
+
+
+def test_a_refused_sample_leaves_nothing(server, write):
+    """A thousand samples that are too old make neither series nor a table."""
+    old = b"".join(series({"__name__": "prom_old", "n": str(n)}, 1, millis=1) for n in range(1_000))
+    assert write(snappy_long(old)).status_code == 400
+    listed = server.api.session.post(server.url + "/api/sql", json={"query": "SELECT * FROM prom_old", "format": "json"}, timeout=120)
+    assert listed.status_code == 404, listed.text
 
 
 def test_what_is_not_remote_write_1_is_refused(server, write):

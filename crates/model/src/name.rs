@@ -58,9 +58,23 @@ pub fn check_namespace(namespace: &str) -> Result<(), NameError> {
     check("namespace", namespace, limits::NAMESPACE_BYTES_MAX)
 }
 
-/// Checks a tag value, such as a device name.
+/// Checks a name that can be a tag value, such as a device name.
 pub fn check_tag_value(value: &str) -> Result<(), NameError> {
     check("tag value", value, limits::TAG_VALUE_BYTES_MAX)
+}
+
+/// Checks a tag value of a series. Unlike a name it may have tabs and line breaks, as labels of Prometheus have them.
+pub fn check_tag_text(value: &str) -> Result<(), NameError> {
+    match check_tag_value(value) {
+        Err(NameError::Control { what, .. }) => {
+            let mut others = value.char_indices().filter(|(_, c)| c.is_control() && !"\t\n\r".contains(*c));
+            match others.next() {
+                Some((offset, c)) => Err(NameError::Control { what, code: c as u32, offset }),
+                None => Ok(()),
+            }
+        }
+        checked => checked,
+    }
 }
 
 fn check(what: &'static str, name: &str, limit: usize) -> Result<(), NameError> {
@@ -89,6 +103,14 @@ mod tests {
         for key in ["speed", "ENGINE_RPM ()", "température", "速度", "a.b-c/d:e"] {
             assert_eq!(check_key(key), Ok(()), "{key}");
         }
+    }
+
+    #[test]
+    fn tag_values_of_series_may_have_several_lines() {
+        assert!(check_tag_value("a\nb").is_err());
+        assert_eq!(check_tag_text("a\r\n\tb"), Ok(()));
+        assert!(matches!(check_tag_text("a\n\u{1}"), Err(NameError::Control { code: 1, offset: 2, .. })));
+        assert!(matches!(check_tag_text(""), Err(NameError::Empty { .. })));
     }
 
     #[test]

@@ -29,7 +29,7 @@ impl SeriesKey {
         let mut sorted: Vec<(String, String)> = Vec::with_capacity(tags.len());
         for (tag, value) in tags {
             name::check_key(tag)?;
-            name::check_tag_value(value)?;
+            name::check_tag_text(value)?;
             match sorted.binary_search_by(|(present, _)| present.as_str().cmp(tag)) {
                 Ok(index) => sorted[index].1 = (*value).to_owned(),
                 Err(index) => sorted.insert(index, ((*tag).to_owned(), (*value).to_owned())),

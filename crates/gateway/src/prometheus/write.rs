@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
 use hub::OpenDatabase;
 use hub::caller::Caller;
 use hub::points::Points;
@@ -21,14 +22,20 @@ use crate::http::tools::state::HttpState;
 
 /// The name of the request in dead letters.
 const TOPIC: &str = "/api/v1/write";
+/// Numbers of samples, and the first reasons of refusals. Remote write 2.0 has the first header.
+const SAMPLES_WRITTEN: HeaderName = HeaderName::from_static("x-prometheus-remote-write-samples-written");
+const SAMPLES_REFUSED: HeaderName = HeaderName::from_static("x-tacho-samples-refused");
+const REFUSALS: HeaderName = HeaderName::from_static("x-tacho-refusals");
+/// Characters of the reasons in a header. Some senders accept only short heads of answers.
+const REASONS_CHARS_MAX: usize = 1024;
 
-/// `POST /api/v1/write`: 204 once the samples are on the disk. 429 and 503 ask the sender to try again, 400 not to.
+/// `POST /api/v1/write`: 204 once the samples are on the disk, also if some are refused. 429 and 503 ask the sender to try again, 400 not to.
 pub(super) async fn write(
     State(state): State<Arc<HttpState>>,
     params: Params,
     Peer(peer): Peer,
     request: Request,
-) -> Result<StatusCode, ApiError> {
+) -> Result<Response, ApiError> {
     // A block that holds the whole request could not move between threads.
     let headers = request.headers();
     check_headers(headers)?;
@@ -47,7 +54,7 @@ pub(super) async fn write(
     let collect = move |points: &mut Points| collect(points, &request).map_err(malformed);
     let (accepted, mut left) = store_rows(&state, &target, bytes, collect).await?;
     accepted.refused.into_iter().for_each(|refused| left.add(refused.reason));
-    answer(&state, &left)
+    answer(&state, accepted.rows, &left)
 }
 
 /// Refuses what is not version 1: its senders fall back to it.
@@ -77,14 +84,33 @@ fn database(state: &HttpState, caller: &Caller, params: &Params) -> Result<OpenD
     })
 }
 
-fn answer(state: &HttpState, left: &UnstoredSamples) -> Result<StatusCode, ApiError> {
+/// The answer for so many stored rows. Senders count a request with an error as refused as a whole, so that is the answer only if
+/// nothing was stored.
+fn answer(state: &HttpState, rows: usize, left: &UnstoredSamples) -> Result<Response, ApiError> {
     if left.without_number > 0 {
         state.refused("without_number");
     }
-    if left.refused == 0 {
-        return Ok(StatusCode::NO_CONTENT);
-    }
     let reasons = left.reasons.join("; ");
-    let message = format!("{} series or samples are not stored, the others are: {reasons}", left.refused);
-    Err(ApiError::argument(message))
+    if left.refused > 0 && rows == 0 {
+        return Err(ApiError::argument(format!(
+            "no sample is stored, {} are refused: {reasons}",
+            left.refused
+        )));
+    }
+    let mut answer = StatusCode::NO_CONTENT.into_response();
+    let headers = answer.headers_mut();
+    headers.insert(SAMPLES_WRITTEN, HeaderValue::from(rows));
+    if left.refused > 0 {
+        state.refused("samples");
+        headers.insert(SAMPLES_REFUSED, HeaderValue::from(left.refused));
+        headers.insert(REFUSALS, header_text(&reasons));
+    }
+    Ok(answer)
+}
+
+/// A text as a header: of other than printable ASCII characters, and of its end, there is nothing.
+fn header_text(text: &str) -> HeaderValue {
+    let printable = text.chars().map(|c| if c == ' ' || c.is_ascii_graphic() { c } else { '?' });
+    let text: String = printable.take(REASONS_CHARS_MAX).collect();
+    HeaderValue::from_str(&text).unwrap_or_else(|_| HeaderValue::from_static("?"))
 }
