@@ -14,6 +14,8 @@ fn examples(page: &str) -> Vec<(String, Option<String>)> {
         match language {
             "sql" => examples.push((block.join("\n"), None)),
             "text" => examples.last_mut().unwrap().1 = Some(block.join("\n")),
+            // Commands, which another test types: tests/e2e/test_documented_commands.py.
+            "sh" => {}
             other => panic!("a block of {other}"),
         }
     }
