@@ -9,7 +9,8 @@ use crate::config::{Config, ConfigError, Sources};
 /// The data directory and the configuration file.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct DataArgs {
-    /// Data directory [default: tacho-data, or the one that the configuration names]
+    /// Data directory [default: the one that the variable TACHO_DATA names, or the file of --config; otherwise tacho-data in the
+    /// working directory]
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
     /// Configuration file [default: tacho.toml in the data directory, if it exists]

@@ -54,6 +54,18 @@ pub(crate) const INACTIVITY_TIMEOUT_S_MAX: usize = 10 * 366 * 86_400;
 /// Interval at which the server ends and deletes persistent calls and claims whose time is over, and what unfinished uploads have left. Readers see the right status at once.
 pub(crate) const CLEANING_INTERVAL: Duration = Duration::from_secs(60);
 
+/// How long a start waits for a process that has the data directory and is ending, for example after SIGKILL.
+pub(crate) const ENDING_PROCESS_WAIT: Duration = Duration::from_secs(10);
+/// The pause between two looks at such a process.
+pub(crate) const ENDING_PROCESS_PAUSE: Duration = Duration::from_millis(10);
+
+/// How old the newest file of a virtual sensor is before `tacho sensor list` asks: the server looks at them every second.
+pub(crate) const SENSOR_FILES_AGE: Duration = Duration::from_millis(1_500);
+/// How long `tacho sensor list` waits for a server that has not loaded a file yet.
+pub(crate) const SENSOR_FILES_WAIT: Duration = Duration::from_secs(5);
+/// The pause between two of its questions.
+pub(crate) const SENSOR_FILES_PAUSE: Duration = Duration::from_millis(50);
+
 /// Longest time of one HTTP request of a command.
 pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 /// Longest time of a request of `tacho status`: a healthy server answers earlier.

@@ -4,20 +4,20 @@ use std::net::SocketAddr;
 
 use clap::Args;
 
-use crate::config::Config;
+use crate::config::{Config, listen_address};
 
 /// The addresses on which the doors listen.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ListenArgs {
     /// Address on which to listen for MQTT; port 0 takes a free port [default: 127.0.0.1:1883]
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = listen_address)]
     mqtt: Option<SocketAddr>,
     /// Address on which to listen for HTTP; port 0 takes a free port [default: 127.0.0.1:8080]
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = listen_address)]
     http: Option<SocketAddr>,
     /// Address on which to listen for PostgreSQL's protocol; port 0 takes a free port [default: none; `tacho demo`:
     /// 127.0.0.1:5432]
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = listen_address)]
     postgres: Option<SocketAddr>,
 }
 

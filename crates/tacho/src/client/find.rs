@@ -91,9 +91,9 @@ impl RuntimeFile {
 /// The arguments that select a server and a login.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct ServerArgs {
-    /// HTTP address of the server, such as http://127.0.0.1:8080 or https://localhost:8443 [default: the server that
-    /// runs on the data directory]
-    #[arg(long, value_name = "URL")]
+    /// HTTP address of the server, such as localhost:8080 or https://localhost:8443 [default: the server that runs on the data
+    /// directory]
+    #[arg(long, value_name = "URL", value_parser = with_scheme)]
     pub url: Option<String>,
     /// File of the authority that signed the certificate of an https server, such as ca.pem of `tacho tls self-signed`
     /// [default: the authorities of the system]
@@ -109,6 +109,11 @@ pub(crate) struct ServerArgs {
     /// admin-password of the data directory]
     #[arg(long, env = "TACHO_PASSWORD", hide_env = true, hide_env_values = true)]
     pub password: Option<String>,
+}
+
+/// An address with its scheme: http unless it names another one.
+fn with_scheme(text: &str) -> Result<String, std::convert::Infallible> {
+    Ok(if text.contains("://") { text.to_owned() } else { format!("http://{text}") })
 }
 
 impl ServerArgs {
@@ -204,6 +209,19 @@ mod tests {
         let mode = RuntimeFile::path(directory.path()).metadata().unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         assert_eq!(runtime.url(), "http://127.0.0.1:8080");
+    }
+
+    #[test]
+    fn an_address_without_a_scheme_is_one_of_http() {
+        let cases = [
+            ("localhost:8081", "http://localhost:8081"),
+            ("http://h", "http://h"),
+            ("https://h:1/x", "https://h:1/x"),
+            ("ftp://h", "ftp://h"),
+        ];
+        for (given, expected) in cases {
+            assert_eq!(with_scheme(given).unwrap(), expected);
+        }
     }
 
     #[test]

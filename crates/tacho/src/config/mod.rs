@@ -18,7 +18,7 @@ pub(crate) use error::ConfigError;
 pub(crate) use memory::Memory;
 pub(crate) use raw::RawConfig;
 pub(crate) use resolve::{
-    Config, LogFormat, PostgresConfig, SENSORS_DIRECTORY, StoreConfig, is_filter, parse_ttl,
+    Config, LogFormat, PostgresConfig, SENSORS_DIRECTORY, StoreConfig, is_filter, listen_address, parse_ttl,
 };
 pub(crate) use sources::Sources;
 pub(crate) use usage::{Counted, file_bytes, group_bytes, own_bytes};

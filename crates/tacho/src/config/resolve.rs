@@ -433,9 +433,17 @@ pub(crate) fn is_filter(text: &str) -> bool {
 }
 
 fn address(key: &'static str, text: &str) -> Result<SocketAddr, ConfigError> {
-    text.parse().map_err(|_| {
-        let reason = "an address and a port such as 127.0.0.1:1883 or [::1]:1883 are expected (port 0 takes a free one)";
-        ConfigError::value(key, format!("\"{text}\""), reason)
+    listen_address(text).map_err(|reason| ConfigError::value(key, format!("\"{text}\""), reason))
+}
+
+/// An address on which to listen. `localhost` is 127.0.0.1; other names have no addresses here.
+pub(crate) fn listen_address(text: &str) -> Result<SocketAddr, &'static str> {
+    let numeric = match text.strip_prefix("localhost:") {
+        Some(port) => format!("127.0.0.1:{port}"),
+        None => text.to_owned(),
+    };
+    numeric.parse().map_err(|_| {
+        "an address and a port such as 127.0.0.1:1883, localhost:1883 or [::1]:1883 are expected (port 0 takes a free one)"
     })
 }
 

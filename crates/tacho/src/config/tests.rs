@@ -47,6 +47,14 @@ fn later_sources_win() {
 }
 
 #[test]
+fn localhost_is_an_address() {
+    let config = with_variables(&[("TACHO_HTTP_LISTEN", "localhost:8081")]).load().unwrap();
+    assert_eq!(config.http.listen, "127.0.0.1:8081".parse().unwrap());
+    assert!(error_of(&with_variables(&[("TACHO_HTTP_LISTEN", "example.org:80")])).contains("localhost:1883"));
+    assert!(error_of(&with_variables(&[("TACHO_HTTP_LISTEN", "localhost")])).contains("a port"));
+}
+
+#[test]
 fn the_data_directory_of_a_variable_is_searched_for_the_file() {
     let (directory, _) = with_file("[http]\npublic_read = true\n");
     let sources = with_variables(&[("TACHO_DATA", directory.path().to_str().unwrap())]);

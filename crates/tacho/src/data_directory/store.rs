@@ -9,6 +9,7 @@ use store::{Store, StoreError};
 use store_local::{Compacted, CompactionLimits, LocalStore, Observer, Options, RealDisk, RecoveryReport};
 
 use super::layout::{create_directory, store_directory};
+use super::lock::wait_for_ending_process;
 use crate::config::{Config, StoreConfig};
 
 /// Opens the store of a data directory for a command. Fails if a process has the directory.
@@ -20,6 +21,7 @@ pub(crate) fn open_store(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
 /// Opens the store of a data directory and logs what recovery found.
 pub(crate) fn open(config: &Config, metrics: &Arc<Metrics>) -> Result<Arc<dyn Store>, StoreError> {
     let options = options(&config.store, Arc::new(StoreMetrics::new(metrics)));
+    wait_for_ending_process(&config.data);
     let began = Instant::now();
     let (store, report) = LocalStore::open(Arc::new(RealDisk), &store_directory(&config.data), options)?;
     tell(&report, began.elapsed());

@@ -1,14 +1,24 @@
 //! `tacho sensor list`.
 
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::{Instant, SystemTime};
+
 use clap::Args;
 use indicatif::HumanCount;
 use serde_json::Value;
 
 use crate::client::{Api, ServerArgs, escaped};
 use crate::data_args::DataArgs;
+use crate::limits::{SENSOR_FILES_AGE, SENSOR_FILES_PAUSE, SENSOR_FILES_WAIT};
 use crate::output::{columns, say};
 
+/// The path of the list of sensors.
+const SENSORS: &str = "/api/tacho/sensors";
+
 /// Lists the virtual sensors of a running server, or shows one
+///
+/// On the server's own machine the command waits, for seconds at most, until the server has read the files that have just been written.
 ///
 /// A sensor that is FAILED does not run, and the reason names the file, the place and what is expected there. One that is RUNNING with a
 /// problem continues as its file was before.
@@ -35,19 +45,65 @@ pub(super) fn run(args: &ListArgs) -> anyhow::Result<()> {
     let config = args.data.load()?;
     let api = args.server.find(&config)?;
     args.server.log_in(&api, &config)?;
+    if args.server.url.is_none() {
+        wait_for_files(&api, &config.sensors)?;
+    }
     match &args.name {
         Some(name) => show(&api, name, args.json),
         None => list(&api, args.json),
     }
 }
 
+/// Waits until the server has seen the files that are in its directory now: what somebody has just written is in the answer.
+fn wait_for_files(api: &Api, directory: &Path) -> anyhow::Result<()> {
+    let files = DescriptorFiles::of(directory);
+    let age = files.newest.and_then(|newest| SystemTime::now().duration_since(newest).ok());
+    let Some(young) = age.and_then(|age| SENSOR_FILES_AGE.checked_sub(age)) else { return Ok(()) };
+    std::thread::sleep(young);
+    let end = Instant::now() + SENSOR_FILES_WAIT;
+    while Instant::now() < end {
+        let answer = api.get(SENSORS)?;
+        let listed = answer["sensors"].as_array().into_iter().flatten();
+        let listed: BTreeSet<_> = listed.filter_map(|sensor| sensor["file"].as_str()).collect();
+        if files.names.iter().all(|name| listed.contains(name.as_str())) {
+            break;
+        }
+        std::thread::sleep(SENSOR_FILES_PAUSE);
+    }
+    Ok(())
+}
+
+/// The descriptors in a directory, and when they or the directory changed last. A directory that cannot be read has none.
+struct DescriptorFiles {
+    names: BTreeSet<String>,
+    newest: Option<SystemTime>,
+}
+
+impl DescriptorFiles {
+    fn of(directory: &Path) -> Self {
+        let modified = |path: &Path| std::fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
+        let (mut names, mut newest) = (BTreeSet::new(), modified(directory));
+        for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let ending = Path::new(&name).extension().and_then(|ending| ending.to_str());
+            if matches!(ending, Some("xml" | "toml")) && !name.starts_with('.') {
+                newest = newest.max(modified(&entry.path()));
+                // The file of the container is no sensor.
+                if name != "gsn.xml" {
+                    names.insert(name);
+                }
+            }
+        }
+        Self { names, newest }
+    }
+}
+
 fn list(api: &Api, json: bool) -> anyhow::Result<()> {
-    let path = "/api/tacho/sensors";
-    let answer = api.get(path)?;
+    let answer = api.get(SENSORS)?;
     if json {
         return say(answer);
     }
-    let unexpected = || api.unexpected("GET", path, "no list of sensors in the answer");
+    let unexpected = || api.unexpected("GET", SENSORS, "no list of sensors in the answer");
     let sensors = answer["sensors"].as_array().ok_or_else(unexpected)?;
     let head = ["SENSOR", "STATE", "ELEMENTS", "ROWS", "FAULTS", "TABLE", "FILE"].map(str::to_owned);
     let rows: Vec<[String; 7]> = std::iter::once(head).chain(sensors.iter().map(cells)).collect();
@@ -147,6 +203,19 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn the_files_of_sensors_are_those_that_the_server_reads() {
+        let place = tempfile::tempdir().unwrap();
+        for name in ["street.toml", "road.xml", "gsn.xml", ".road.xml.swp", "notes.txt"] {
+            std::fs::write(place.path().join(name), "").unwrap();
+        }
+        let files = DescriptorFiles::of(place.path());
+        assert_eq!(files.names.iter().collect::<Vec<_>>(), ["road.xml", "street.toml"]);
+        assert!(files.newest.is_some());
+        let absent = DescriptorFiles::of(&place.path().join("absent"));
+        assert!(absent.names.is_empty() && absent.newest.is_none());
+    }
 
     #[test]
     fn a_sensor_is_a_line_and_its_problem_another() {
