@@ -146,7 +146,8 @@ def completed(text, found):
     if "processing-class" not in found:
         parts.append('[processing-class]\nclass-name = "Bridge"')
     if "output-structure" not in found.get("processing-class", {}):
-        parts.append('[[processing-class.output-structure.field]]\nname = "value"\ntype = "double"')
+        field = {"DataClean": "processed"}.get(found.get("processing-class", {}).get("class-name"), "celsius")
+        parts.append(f'[[processing-class.output-structure.field]]\nname = "{field}"\ntype = "double"')
     if "stream" not in found:
         parts += [stream.format("newest"), source, address]
     return "\n".join(parts) + "\n"

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from harness.server import ROOT, binary, clean_environment
 
-PAGE_S = 180
+PAGE_S = 60
 
 NAMESPACES = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
 # For users who are not root.
@@ -40,7 +40,7 @@ STAND_INS = {
     "curl": 'case " $* " in *" -sf "*) exec "$PROGRAM_CURL" "$@" ;; *) exec "$PROGRAM_CURL" --fail-with-body "$@" ;; esac',
     # Tells when it has subscribed; the driver waits for that.
     "mosquitto_sub": """
-        "$PROGRAM_MOSQUITTO_SUB" -d "$@" | while IFS= read -r line; do
+        stdbuf -oL "$PROGRAM_MOSQUITTO_SUB" -d "$@" | while IFS= read -r line; do
           case "$line" in
           "Subscribed (mid"*) : >"$STEPS/subscribed.$$" ;;
           "Client "*) ;;

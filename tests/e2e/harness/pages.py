@@ -158,9 +158,9 @@ def _lines(text: str) -> list[str]:
 
 
 def _compact(text: str) -> str:
-    """JSON without blanks between its tokens, other text unchanged."""
+    """JSON without blanks between its tokens and with members in one order, other text unchanged."""
     try:
-        return "\n".join(json.dumps(value, separators=(",", ":"), ensure_ascii=False) for value in json_values(text))
+        return "\n".join(json.dumps(value, separators=(",", ":"), ensure_ascii=False, sort_keys=True) for value in json_values(text))
     except ValueError:
         return text
 
