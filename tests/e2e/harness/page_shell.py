@@ -23,19 +23,6 @@ MAPPED = [*NAMESPACES, "--user", "--map-root-user"]
 
 # Programs as the tests need them, by their names.
 STAND_INS = {
-    # A server runs on, and the next command waits until it is ready. So does the reader, with two terminals.
-    "tacho": """
-        case "$1" in
-        serve | demo)
-          : >"$STEPS/server.$$"
-          "$PROGRAM_TACHO" "$@" >>"$STEPS/server.$$" 2>&1 &
-          until grep -q -e '^ready$' -e '"ready":true' "$STEPS/server.$$"; do
-            kill -0 $! 2>/dev/null || { cat "$STEPS/server.$$"; exit 1; }
-            sleep 0.02
-          done
-          cat "$STEPS/server.$$" ;;
-        *) exec "$PROGRAM_TACHO" "$@" ;;
-        esac""",
     # An answer that is an error fails the command.
     "curl": 'case " $* " in *" -sf "*) exec "$PROGRAM_CURL" "$@" ;; *) exec "$PROGRAM_CURL" --fail-with-body "$@" ;; esac',
     # Tells when it has subscribed; the driver waits for that.
@@ -51,7 +38,7 @@ STAND_INS = {
     "systemctl": """
         case "$*" in
         "stop tacho") kill "$(jq .pid /var/lib/tacho/server.json)"; while [ -e /var/lib/tacho/server.json ]; do sleep 0.02; done ;;
-        "start tacho") exec tacho serve --data /var/lib/tacho >/dev/null ;;
+        "start tacho") tacho serve --data /var/lib/tacho >/dev/null ;;
         *) echo "systemctl $*: the tests cannot"; exit 1 ;;
         esac""",
 }
@@ -62,6 +49,22 @@ for directory in /mnt /var/lib /run "$SHELL_DIRECTORY"; do mount -t tmpfs tmpfs 
 mkdir -p /var/lib/tacho /run/secrets
 cd "$SHELL_DIRECTORY"
 for name in docs scenarios config; do ln -s "$CHECKOUT/$name" "$name"; done
+# A server runs on, and the next command waits until it is ready. So does the reader, with two terminals. It is no job of this shell: `wait` is for others.
+tacho() {
+  case "$1" in
+  serve | demo)
+    local log="$STEPS/server.$(date +%s%N)"
+    : >"$log"
+    (command tacho "$@" >>"$log" 2>&1 & echo $! >"$log.pid")
+    until grep -q -e '^ready$' -e '"ready":true' "$log"; do
+      kill -0 "$(cat "$log.pid")" 2>/dev/null || { cat "$log"; return 1; }
+      sleep 0.02
+    done
+    cat "$log" ;;
+  *) command tacho "$@" ;;
+  esac
+}
+export -f tacho
 restart() {
   kill "$(jq .pid tacho-data/server.json)"
   while [ -e tacho-data/server.json ]; do sleep 0.02; done
@@ -121,6 +124,7 @@ def run(commands: list[str], directory: Path) -> Done:
     steps, programs, shell = (directory / name for name in ("steps", "programs", "shell"))
     for made in (steps, programs, shell):
         made.mkdir(parents=True)
+    (programs / "tacho").symlink_to(binary())
     for name, text in STAND_INS.items():
         (programs / name).write_text(f"#!/bin/bash\n{text}\n")
         (programs / name).chmod(0o755)
@@ -130,7 +134,6 @@ def run(commands: list[str], directory: Path) -> Done:
     environment = clean_environment() | {
         "PATH": f"{programs}:{os.environ['PATH']}",
         "HOME": str(shell),
-        "PROGRAM_TACHO": binary(),
         "PROGRAM_CURL": which("curl"),
         "PROGRAM_MOSQUITTO_SUB": which("mosquitto_sub"),
         "STEPS": str(steps),

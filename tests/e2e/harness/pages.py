@@ -35,6 +35,7 @@ KINDS = {
     "key": r"\btacho_[A-Za-z0-9_-]{20,}",
     "id": r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b",
     "time": r"\b\d{4}-\d\d-\d\d[T ]\d\d:?\d\d(?::?\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?",
+    "time with its zone": r"\b\d\d/\d\d/\d{4} \d\d:\d\d:\d\d [+-]\d{4}",
     "milliseconds": r"\b1\d{12}\b",
     "microseconds": r"\b1\d{15}\b",
 }

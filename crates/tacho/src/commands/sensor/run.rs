@@ -190,7 +190,12 @@ fn print(out: &mut csv::Writer<io::StdoutLock<'_>>, rows: &mut Vec<OutputRow>) -
 }
 
 fn write(out: &mut csv::Writer<io::StdoutLock<'_>>, cells: Vec<String>) -> anyhow::Result<()> {
-    out.write_record(cells).context("cannot write to standard output")
+    let written = out.write_record(cells).map_err(|error| match error.into_kind() {
+        // A reader that has closed the pipe is recognised by this error.
+        csv::ErrorKind::Io(error) => anyhow::Error::new(error),
+        other => anyhow::anyhow!("{other:?}"),
+    });
+    written.context("cannot write to standard output")
 }
 
 /// What was left out, for people. Rows are on standard output alone.
