@@ -3,12 +3,15 @@
 import csv
 import os
 import re
+import signal
 import stat
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from harness.server import Server, run
+from harness import sensors
+from harness.server import Server, binary, run
 
 HEADER = ["ENGINE_RUN_TINE ()", "ENGINE_RPM ()", "VEHICLE_SPEED ()", "COOLANT_TEMPERATURE ()", "FUEL_TANK ()"]
 
@@ -174,3 +177,65 @@ def test_importing_twice_changes_nothing(own_server, tmp_path):
     name, numbers = next(iter(columns(path).items()))
     assert len(server.api.history("car", name)) == len(numbers)
     server.stop()
+
+
+def test_a_start_right_after_sigkill_waits_for_the_old_process(own_server):
+    server = own_server()
+    for _ in range(3):
+        old = server.process
+        old.kill()  # nobody waits for its end
+        server.start()
+        assert old.wait() == -signal.SIGKILL
+    server.stop()
+
+
+def test_localhost_is_an_address_and_needs_no_scheme(own_server):
+    server = own_server(env={"TACHO_HTTP_LISTEN": "localhost:0"})
+    done = run("status", "--url", f"localhost:{server.http}")
+    assert done.stdout.startswith("state        ready\n"), done.stdout
+    server.stop()
+
+
+def test_all_commands_take_the_directory_of_the_variable(own_server):
+    server = own_server()
+    variable = {"TACHO_DATA": str(server.directory)}
+    run("device", "add", "truck 7", env=variable)
+    assert "truck 7" in run("device", "list", env=variable).stdout
+    assert "1 row" in run("sql", "SELECT 1", env=variable).stdout
+    server.stop()
+
+
+SENSOR = """\
+name = "street"
+[processing-class]
+class-name = "Bridge"
+[[processing-class.output-structure.field]]
+name = "celsius"
+type = "double"
+[[stream]]
+name = "input"
+query = "select celsius from road"
+[[stream.source]]
+alias = "road"
+storage-size = 1
+[[stream.source.address]]
+wrapper = "tacho"
+[stream.source.address.predicate]
+device = "road-7"
+"""
+
+
+def test_a_sensor_is_listed_right_after_its_file_is_written(own_server):
+    server = own_server()
+    for name in ("street", "other"):
+        sensors.write(server, f"{name}.toml", SENSOR.replace("street", name))
+        assert re.search(rf"^{name} +RUNNING ", server.command("sensor", "list").stdout, re.MULTILINE)
+    server.stop()
+
+
+def test_a_reader_that_has_closed_its_pipe_is_no_error(tmp_path):
+    (tmp_path / "street.toml").write_text(SENSOR)
+    (tmp_path / "road.csv").write_text("timed,celsius\n" + "".join(f"{1_795_000_000_000 + n},{n}\n" for n in range(20_000)))
+    line = f'"{binary()}" sensor run street.toml --csv road.csv | head -n 1; echo "${{PIPESTATUS[0]}}"'
+    done = subprocess.run(["bash", "-c", line], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("timed,celsius\n0\n", "")

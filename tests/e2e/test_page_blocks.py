@@ -76,6 +76,8 @@ def test_what_does_not_end_is_refused(text):
         ('{"id":"<id>"}', '{"id":"x-1"}'),
         ("at 2026-01-01T00:00:00Z", "at 2026-11-29T10:00:00.123456Z"),
         ('{"ts": 1763749200000}', '{"ts":1763749200001}'),
+        ('{"b": 1, "a": 2}', '{"a":2,"b":1}'),
+        ('{"b":{...},"a":2}', '{"b":{"c":1},"a":2}'),
         ('{"a": 1,\n "b": [1, 2]}', '{"a":1,"b":[1,2]}'),
         ("7d1a0c4e-1b5f-4c0e-9d7a-3c1f5e8a2b60 x", "00000000-0000-4000-8000-000000000000 x"),
         ("key tacho_AAAAAAAAAAAAAAAAAAAAAAAA", "key tacho_BBBBBBBBBBBBBBBBBBBBBBBBB"),

@@ -142,16 +142,19 @@ def of_page(page: str) -> list[Block]:
 
 def difference(shown: str, real: str) -> str | None:
     """What is wrong with the output that a page shows; `None` if it is what came."""
-    pattern = "".join(_line_pattern(line) for line in _lines(shown))
-    came = "".join(line + "\n" for line in _lines(real))
+    try:
+        compared = _compact(shown), _compact(real)
+    except ValueError:
+        compared = shown, real
+    pattern = "".join(_line_pattern(line) for line in _lines(compared[0]))
+    came = "".join(line + "\n" for line in _lines(compared[1]))
     if re.fullmatch(pattern, came):
         return None
     return f"the page shows\n{shown}\n\nand this came\n{real}"
 
 
 def _lines(text: str) -> list[str]:
-    """Lines with one blank between words and each volatile text replaced by its kind; JSON on one line."""
-    text = _compact(text)
+    """Lines with one blank between words and each volatile text replaced by its kind."""
     for kind, expression in KINDS.items():
         text = re.sub(expression, f"\0{kind}\0", text)
     squeezed = (" ".join(line.split()) for line in text.splitlines())
@@ -159,11 +162,8 @@ def _lines(text: str) -> list[str]:
 
 
 def _compact(text: str) -> str:
-    """JSON without blanks between its tokens and with members in one order, other text unchanged."""
-    try:
-        return "\n".join(json.dumps(value, separators=(",", ":"), ensure_ascii=False, sort_keys=True) for value in json_values(text))
-    except ValueError:
-        return text
+    """JSON without blanks between its tokens and with members in one order."""
+    return "\n".join(json.dumps(value, separators=(",", ":"), ensure_ascii=False, sort_keys=True) for value in json_values(text))
 
 
 def _line_pattern(line: str) -> str:
