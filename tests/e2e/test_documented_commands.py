@@ -1,6 +1,7 @@
 """What is written is true: the commands of README.md and of all pages below docs, typed as they are printed, and what the pages show of their
 output. `harness/pages.py` says how a page marks what cannot run here."""
 
+import re
 import tomllib
 import xml.etree.ElementTree as xml
 from collections import Counter
@@ -74,15 +75,39 @@ def test_every_block_says_what_it_is():
     print(pages.table())
 
 
-def test_commands_that_are_not_run_have_options_that_exist():
-    """`--help` at the end of a command line: the program has read the options before it."""
-    faults = []
-    for block in (block for blocks in ALL.values() for block in blocks if block.language in COMMANDS and block.reason):
-        for line in pages.program_lines(block.text):
-            words = pages.words_of_program(line)
-            if words and (done := run(*words, "--help", check=False)).returncode != 0:
-                faults.append(f"{block.place}: {line}\n{done.stderr}")
-    assert not faults, "\n".join(faults)
+def test_commands_that_are_not_run_have_options_and_scenarios_that_exist():
+    lines = [(block.place, line) for blocks in ALL.values() for block in blocks if block.language in COMMANDS and block.reason for line in pages.program_lines(block.text)]
+    check_options(lines)
+
+
+def test_commands_in_sentences_have_options_and_scenarios_that_exist():
+    check_options([(page, line) for page in ALL for line in pages.inline_commands((ROOT / page).read_text())])
+
+
+def check_options(lines):
+    """With `--help` at its end a command line does nothing, and the program has read the options before."""
+    faults = {}
+    for place, line in lines:
+        words = [word for word in pages.words_of_program(line) or [] if word not in ("...", "…")]
+        if words and line not in faults:
+            faults[line] = f"{place}: {line}\n{fault}" if (fault := fault_of(words)) else None
+    assert not any(faults.values()), "\n".join(filter(None, faults.values()))
+
+
+def fault_of(words):
+    """What is wrong with a command line; `None` if nothing is. The value of an option may be left out, or be a placeholder."""
+    done = run(*words, "--help", check=False)
+    if done.returncode != 0 and not re.search(r"a value is required for|invalid value '[A-Z]+'", done.stderr):
+        return done.stderr
+    missing = [word for word in words if re.match(r"(scenarios|docs)/\S+\.toml$", word) and not (ROOT / word).exists()]
+    if missing:
+        return f"{missing[0]} does not exist"
+    # A scenario is a name in the list; a word of any other kind is a file or a placeholder.
+    is_run = words[0] == "bench" and words[1:2] and words[1] in ("run", "capacity", "ab")
+    if is_run and words[2:] and re.fullmatch(r"[a-z0-9-]+", words[2]) and not words[2].startswith("-"):
+        listed = run("bench", "list", words[2], check=False)
+        return listed.stderr if listed.returncode != 0 else None
+    return None
 
 
 def test_json_is_json():

@@ -113,6 +113,11 @@ def test_the_arguments_of_the_program_in_a_line():
     assert pages.program_lines("tacho bench \\\n  run x\n\n# no\n$ tacho y") == ["tacho bench run x", "tacho y"]
 
 
+def test_commands_in_sentences():
+    text = "Type `tacho status`, or `tacho user add|delete` twice, not `curl x`.\n```sh\n`tacho no`\n```\nAnd `tacho status` again.\n"
+    assert pages.inline_commands(text) == ["tacho status", "tacho user add", "tacho user delete"]
+
+
 @pytest.fixture
 def shell(tmp_path):
     if not page_shell.namespaces():

@@ -208,6 +208,17 @@ def words_of_program(line: str) -> list[str] | None:
     return words[1 : ends[0] if ends else None]
 
 
+def inline_commands(text: str) -> list[str]:
+    """The command lines of `tacho` that the sentences of a page name, once each. Alternatives (`add|delete`) are commands of their own."""
+    sentences = re.sub(r"(?ms)^ *```.*?^ *```+ *$", "", text)
+    found = []
+    for command in re.findall(r"`(tacho [^`\n]+)`", sentences):
+        choice = re.search(r" ([a-z-]+(?:\|[a-z-]+)+)(?= |$)", command)
+        words = choice[1].split("|") if choice else [""]
+        found += [command.replace(choice[1], word) if choice else command for word in words]
+    return list(dict.fromkeys(found))
+
+
 def counts() -> dict[str, Counter]:
     """For each page with commands, how many blocks the tests run and how many they do not."""
     found = {}
