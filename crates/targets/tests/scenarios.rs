@@ -52,6 +52,57 @@ fn what_the_pages_say_can_be_set_is_understood() {
 }
 
 #[test]
+fn what_the_commands_of_the_pages_set_is_understood() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let pages = std::fs::read_dir(root.join("docs/bench")).unwrap().map(|entry| entry.unwrap().path());
+    let pages = pages.filter(|path| path.extension().is_some_and(|ending| ending == "md"));
+    let (mut checked, mut faults) = (0, Vec::new());
+    for page in pages.chain([root.join("docs/tune/README.md"), root.join("scenarios/README.md")]) {
+        let text = std::fs::read_to_string(&page).unwrap().replace("\\\n", " ");
+        let commands = text.split(['\n', '`']).filter(|line| line.contains("tacho bench run "));
+        for words in commands.map(words) {
+            let is_known = |word: &&String| {
+                BUILTIN.iter().any(|builtin| builtin.name == **word)
+                    || ALIASES.iter().any(|alias| alias.name == **word)
+            };
+            let Some(name) = words.iter().find(is_known) else { continue };
+            // Placeholders of the pages.
+            let filled =
+                |url: &str| url.replace("PORT", "8080").replace("$port", "6379").replace("INDEX", "index");
+            let set = |pair: &[String]| match &*pair[0] {
+                "--set" => Some(pair[1].clone()),
+                "--target" => Some(format!("target.url={}", filled(&pair[1]))),
+                _ => None,
+            };
+            let sets: Vec<String> = words.windows(2).filter_map(set).collect();
+            let place = format!("{}: {name} {sets:?}", page.display());
+            let understood = Scenario::load(name, &sets)
+                .map_err(|error| error.to_string())
+                .and_then(|scenario| driver_of(&scenario).map(drop).map_err(|error| error.to_string()));
+            faults.extend(understood.err().map(|error| format!("{place}: {error}")));
+            checked += 1;
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    assert!(checked >= 50, "{checked}");
+}
+
+/// The words of a command line. Single quotes keep blanks.
+fn words(line: &str) -> Vec<String> {
+    let (mut words, mut word, mut is_quoted) = (Vec::new(), String::new(), false);
+    for letter in line.chars() {
+        match letter {
+            '\'' => is_quoted = !is_quoted,
+            ' ' if !is_quoted => words.push(std::mem::take(&mut word)),
+            _ => word.push(letter),
+        }
+    }
+    words.push(word);
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+#[test]
 fn data_of_a_request_has_a_key_a_length_and_compresses_as_printable_text_can() {
     let refused = |path: &str, sets: &[&str]| {
         let operation = format!("operation=[{{ name = 'get', request = 'PUT {path}', body = '__data__' }}]");
