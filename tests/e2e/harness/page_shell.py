@@ -15,7 +15,7 @@ from pathlib import Path
 
 from harness.server import ROOT, binary, clean_environment
 
-PAGE_S = 60
+PAGE_S = 180
 
 NAMESPACES = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
 # For users who are not root.
@@ -71,6 +71,8 @@ restart() {
   export "$@"
   tacho serve >/dev/null
 }
+# A machine under tests is slower than a reader.
+sleep() { command sleep "$1"; command sleep "$1"; }
 subscribed() { while kill -0 "$1" 2>/dev/null && [ ! -e "$STEPS/subscribed.$1" ]; do sleep 0.02; done; }
 set -eE -o pipefail
 trap 'printf "%s" "$BASH_COMMAND" >"$STEPS/failed"' ERR
