@@ -34,6 +34,9 @@ STAND_INS = {
           *) printf '%s\\n' "$line" ;;
           esac
         done""",
+    # There is one user here, the one of the tests.
+    "sudo": 'case "$1" in -u) shift 2 ;; esac; "$@"',
+    "install": 'exec "$PROGRAM_INSTALL" $(printf "%s\\n" "$@" | sed "/^-o$/d; /^tacho$/d")',
     # The service of the unit file is a server on its directory.
     "systemctl": """
         case "$*" in
@@ -138,6 +141,7 @@ def run(commands: list[str], directory: Path) -> Done:
         "HOME": str(shell),
         "PROGRAM_CURL": which("curl"),
         "PROGRAM_MOSQUITTO_SUB": which("mosquitto_sub"),
+        "PROGRAM_INSTALL": which("install"),
         "STEPS": str(steps),
         "STEP_COUNT": str(len(commands)),
         "SHELL_DIRECTORY": str(shell),
