@@ -2,6 +2,7 @@
 output. `harness/pages.py` says how a page marks what cannot run here."""
 
 import re
+import subprocess
 import tomllib
 import xml.etree.ElementTree as xml
 from collections import Counter
@@ -158,6 +159,20 @@ def test_toml_is_what_its_page_says(tmp_path):
             faults.append(f"{block.place}: {done.stdout}{done.stderr}")
     assert not faults, "\n".join(faults)
     assert checked["configuration"] and checked["descriptor"], checked
+
+
+# The files of other programs that have a check: how the block begins, and the command.
+CHECKS = {"listen mqtt": ("haproxy", "-c", "-f"), "remote_write:": ("promtool", "check", "config")}
+
+
+@pytest.mark.parametrize("begin", CHECKS)
+def test_files_of_other_programs_pass_their_own_check(begin, tmp_path):
+    texts = [block.text for blocks in ALL.values() for block in blocks if block.language in SHOWN and block.text.startswith(begin)]
+    assert texts
+    for text in texts:
+        (tmp_path / "file").write_text(text + "\n")
+        done = subprocess.run([*CHECKS[begin], tmp_path / "file"], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stdout + done.stderr
 
 
 def completed(text, found):
