@@ -40,7 +40,7 @@ STAND_INS = {
     # The service of the unit file is a server on its directory.
     "systemctl": """
         case "$*" in
-        "stop tacho") kill "$(jq .pid /var/lib/tacho/server.json)"; while [ -e /var/lib/tacho/server.json ]; do sleep 0.02; done ;;
+        "stop tacho") stop_server /var/lib/tacho ;;
         "start tacho") tacho serve --data /var/lib/tacho >/dev/null ;;
         *) echo "systemctl $*: the tests cannot"; exit 1 ;;
         esac""",
@@ -68,9 +68,15 @@ tacho() {
   esac
 }
 export -f tacho
+stop_server() {
+  local pid
+  pid=$(jq .pid "$1/server.json")
+  kill "$pid"
+  while kill -0 "$pid" 2>/dev/null; do command sleep 0.02; done
+}
+export -f stop_server
 restart() {
-  kill "$(jq .pid tacho-data/server.json)"
-  while [ -e tacho-data/server.json ]; do sleep 0.02; done
+  stop_server tacho-data
   export "$@"
   tacho serve >/dev/null
 }
