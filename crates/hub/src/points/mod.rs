@@ -9,11 +9,13 @@ mod allowed;
 mod collect;
 mod dead_letters;
 pub mod limits;
+mod refusal;
 mod series_cache;
 mod series_finder;
 
 pub use accepted::{AcceptError, Accepted, RefusedItem};
 pub(crate) use allowed::without;
+pub use collect::Points;
 pub(crate) use collect::Rows;
-pub use collect::{PointRefusal, Points};
+pub use refusal::PointRefusal;
 pub(crate) use series_cache::SeriesCache;

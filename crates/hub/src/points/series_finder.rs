@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use model::{SeriesId, SeriesKey, TableName};
 use store::{Blame, Store, StoreError};
 
-use super::collect::PointRefusal;
+use super::refusal::PointRefusal;
 use super::series_cache::KnownSeries;
 use crate::databases::OpenDatabase;
 use crate::live::Live;

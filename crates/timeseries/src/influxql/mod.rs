@@ -26,6 +26,7 @@ mod time;
 mod token;
 mod transform;
 mod value;
+mod wanted_groups;
 mod window;
 
 #[cfg(test)]

@@ -14,8 +14,9 @@ use super::fill::over_limit;
 use super::frame::Frame;
 use super::plan::{Input, Plan, type_of};
 use super::reduce::{TIME_MAX, TIME_MIN};
-use super::scan::{Filter, InnerRow, Run, Scan, Wanted, is_field, matchers, scan_rows, scan_table};
+use super::scan::{InnerRow, Run, Scan, Wanted, scan_rows, scan_table};
 use super::value::{Value, is_math};
+use super::wanted_groups::wanted_groups;
 
 /// The name of a measurement and the values of the tags of GROUP BY.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -157,7 +158,7 @@ impl Execution<'_, '_> {
         for input in &self.plan.inputs {
             match input {
                 Input::Table { name, table } => {
-                    let allowed = self.allowed_groups(name, &**table)?;
+                    let allowed = wanted_groups(self.plan, self.limits, self.tags, name, &**table)?;
                     scan_table(name, &**table, scan, &mut |run| {
                         if allowed.as_ref().is_none_or(|allowed| allowed.contains(&self.key(run).tags)) {
                             flow = visit(run);
@@ -175,55 +176,6 @@ impl Execution<'_, '_> {
             }
         }
         Ok(())
-    }
-
-    /// With SLIMIT or SOFFSET, the groups of a table that are wanted.
-    fn allowed_groups(
-        &self,
-        name: &str,
-        table: &dyn crate::Table,
-    ) -> Result<Option<BTreeSet<Vec<String>>>, Error> {
-        let select = &self.plan.checked.select;
-        if select.series_limit == 0 && select.series_offset == 0 {
-            return Ok(None);
-        }
-        let condition = self.plan.checked.condition.as_ref();
-        let is_field = |name: &str| is_field(table, name);
-        let filter = Filter::new(condition, &[], &is_field);
-        let mut groups = BTreeSet::new();
-        table.series(&matchers(condition, &is_field), &mut |tags| {
-            let tag = |wanted: &str| tags.iter().find(|(tag, _)| *tag == wanted).map(|(_, value)| *value);
-            if filter.keeps_series(&tag) {
-                let values = self.tags.iter().map(|name| tag(name).unwrap_or_default().to_owned());
-                groups.insert(values.collect());
-            }
-            match groups.len() > self.limits.series {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
-            }
-        })?;
-        if groups.len() > self.limits.series {
-            return Err(self.series_limit(groups.len(), name));
-        }
-        let limit = if select.series_limit == 0 { usize::MAX } else { select.series_limit };
-        let mut groups: Vec<Vec<String>> = groups.into_iter().collect();
-        groups.sort_by_cached_key(|values| self.set_key(values));
-        Ok(Some(groups.into_iter().skip(select.series_offset).take(limit).collect()))
-    }
-
-    /// The key by which InfluxDB orders groups before it applies SLIMIT: the names of the tags that have values, and these values.
-    fn set_key(&self, values: &[String]) -> String {
-        let tags = || self.tags.iter().zip(values).filter(|(_, value)| !value.is_empty());
-        let parts: Vec<&str> =
-            tags().map(|(name, _)| name.as_str()).chain(tags().map(|(_, value)| value.as_str())).collect();
-        parts.join("|")
-    }
-
-    fn series_limit(&self, found: usize, name: &str) -> Error {
-        Error::Statement(format!(
-            "max-select-series limit exceeded: ({found}/{}) in measurement {name}",
-            self.limits.series
-        ))
     }
 
     /// The rows of a subquery in the order in which this statement reads them, and the names of their tags.
