@@ -578,3 +578,15 @@ def test_an_open_server_answers_anybody_but_deletes_nothing(own_server):
     anybody.put("tsdb.open", [("a", T0 * 1000, 1)])
     assert anybody.get("/api/query", {"start": T0, "m": "sum:tsdb.open"})[0]["dps"] == {str(T0): 1}
     anybody.ask("DELETE", "/api/query", 403, params={"start": T0, "m": "sum:tsdb.open"})
+
+
+def test_integers_stay_exact_beside_a_fraction_in_another_series(tsdb):
+    """A key with integers and fractions is one column of fractions; the integers are kept as they came."""
+    large = 2**53 + 1
+    values = [("a", 0, large), ("b", 0, 1.5), ("a", 10, large), ("c", 20, 2), ("d", 20, 7), ("d", 30, 7.5)]
+    tsdb.put("exact.m", [(host, (T0 + at) * 1000, value) for host, at, value in values])
+    answers = tsdb.get("/api/query", {"start": T0, "end": T0 + 60, "m": "sum:exact.m{host=*}"})
+    dps = {answer["tags"]["host"]: list(answer["dps"].values()) for answer in answers}
+    assert repr(dps) == repr({"a": [large, large], "b": [1.5], "c": [2], "d": [7.0, 7.5]})
+    [last] = tsdb.get("/api/query/last", {"timeseries": "exact.m{host=a}", "resolve": "true"})
+    assert last["value"] == str(large)

@@ -2,12 +2,13 @@
 
 use std::ops::ControlFlow;
 
+use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float64Type, Int64Type, TimestampMicrosecondType};
-use arrow_array::{Array, RecordBatch};
+use arrow_array::types::TimestampMicrosecondType;
 use model::{TimeRange, Timestamp};
 use store::{Order, ReadOrder, TagMatcher, TagPredicate};
 
+use super::metric::NumberColumns;
 use super::query::at_most;
 use super::run::{exactly, of_tsuids};
 use super::{Metric, Number, QueryError, Selection, Tags, limits};
@@ -82,7 +83,7 @@ impl Reading<'_> {
         let read = SeriesRead {
             matchers: matchers(&opened),
             range: TimeRange::new(since, Timestamp::MAX),
-            fields: vec![opened.field],
+            fields: opened.fields(),
             order: ReadOrder::LastRow(Order::Descending),
         };
         let mut result = Ok(());
@@ -111,17 +112,14 @@ fn collect(
     newest: &mut std::collections::HashMap<Vec<Option<String>>, (i64, Number)>,
 ) {
     let times = batch.column(tags).as_primitive::<TimestampMicrosecondType>().values();
-    let column = batch.column(tags + 1);
-    let value = |row: usize| match column.as_primitive_opt::<Int64Type>() {
-        Some(integers) => Number::Integer(integers.value(row)),
-        None => Number::Float(column.as_primitive::<Float64Type>().value(row)),
-    };
+    let values = NumberColumns::of(batch, tags + 1);
     let _ = each_series(batch, tags, |series, rows| {
-        if let Some(row) = rows.filter(|row| column.is_valid(*row)).max_by_key(|row| times[*row]) {
+        let numbers = rows.filter_map(|row| Some((times[row], values.number(row)?)));
+        if let Some(last) = numbers.max_by_key(|(time, _)| *time) {
             let key: Vec<Option<String>> = series.iter().map(|value| value.map(str::to_owned)).collect();
-            let point = newest.entry(key).or_insert((times[row], value(row)));
-            if point.0 < times[row] {
-                *point = (times[row], value(row));
+            let point = newest.entry(key).or_insert(last);
+            if point.0 < last.0 {
+                *point = last;
             }
         }
         ControlFlow::Continue(())

@@ -18,6 +18,16 @@ pub enum Values {
     Floats(Vec<f64>),
 }
 
+impl Values {
+    /// The values as floats.
+    pub(super) fn into_floats(self) -> Vec<f64> {
+        match self {
+            Self::Integers(values) => values.into_iter().map(|value| value as f64).collect(),
+            Self::Floats(values) => values,
+        }
+    }
+}
+
 impl Line {
     /// A line of floats.
     pub fn floats(times: Vec<i64>, values: Vec<f64>) -> Self {

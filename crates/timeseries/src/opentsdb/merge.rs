@@ -70,10 +70,7 @@ pub(super) fn merge(
 }
 
 fn floats(line: &Line) -> Vec<f64> {
-    match &line.values {
-        Values::Integers(values) => values.iter().map(|value| *value as f64).collect(),
-        Values::Floats(values) => values.clone(),
-    }
+    line.values.clone().into_floats()
 }
 
 fn between_integers(absent: Absent, x: i64, (x0, y0): (i64, i64), (x1, y1): (i64, i64)) -> i64 {

@@ -1,9 +1,14 @@
 //! Metrics: which field of which table.
 
+use std::ops::Range;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int64Type};
+use arrow_array::{Array, ArrayRef, PrimitiveArray, RecordBatch};
 use model::FieldType;
 use store::TableColumns;
 
-use super::QueryError;
+use super::{Number, QueryError};
 use crate::{Source, Table};
 
 /// The field of a metric without a field of its own.
@@ -23,6 +28,44 @@ pub(super) struct Opened<'a> {
     pub(super) table: Box<dyn Table + 'a>,
     /// The number of the field in [`TableColumns::fields`].
     pub(super) field: usize,
+}
+
+impl Opened<'_> {
+    /// The fields to read: the numbers and, if some are fractions, the integers as they came.
+    pub(super) fn fields(&self) -> Vec<usize> {
+        let columns = self.table.columns();
+        let before = columns.tags.len() + 1;
+        let exact = columns.exact_integers(before + self.field).map(|column| column - before);
+        std::iter::once(self.field).chain(exact).collect()
+    }
+}
+
+/// The columns of [`Opened::fields`] in a batch whose tags and times have so many columns.
+pub(super) struct NumberColumns<'a> {
+    numbers: &'a ArrayRef,
+    integers: Option<&'a PrimitiveArray<Int64Type>>,
+}
+
+impl<'a> NumberColumns<'a> {
+    pub(super) fn of(batch: &'a RecordBatch, behind: usize) -> Self {
+        let numbers = batch.column(behind);
+        let exact = batch.columns().get(behind + 1).unwrap_or(numbers);
+        Self { numbers, integers: exact.as_primitive_opt::<Int64Type>() }
+    }
+
+    /// Whether the rows have no number.
+    pub(super) fn are_absent(&self, rows: Range<usize>) -> bool {
+        self.numbers.slice(rows.start, rows.len()).null_count() == rows.len()
+    }
+
+    /// The number of a row.
+    pub(super) fn number(&self, row: usize) -> Option<Number> {
+        if let Some(integers) = self.integers.filter(|integers| integers.is_valid(row)) {
+            return Some(Number::Integer(integers.value(row)));
+        }
+        let floats = self.numbers.as_primitive_opt::<Float64Type>().filter(|floats| floats.is_valid(row))?;
+        Some(Number::Float(floats.value(row)))
+    }
 }
 
 impl Metric {

@@ -2,16 +2,16 @@
 
 use std::ops::{ControlFlow, Range};
 
+use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float64Type, Int64Type, TimestampMicrosecondType};
-use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_array::types::TimestampMicrosecondType;
 use store::{ReadOrder, TagMatcher};
 
 use super::downsample::{Downsample, Downsampler};
-use super::metric::Opened;
+use super::metric::{NumberColumns, Opened};
 use super::query::at_most;
 use super::window::Window;
-use super::{Line, QueryError, Tags, Values, limits};
+use super::{Line, Number, QueryError, Tags, Values, limits};
 use crate::{SeriesRead, each_series};
 
 /// A series and its line.
@@ -36,7 +36,7 @@ pub(super) fn read(
     let read = SeriesRead {
         matchers: matchers.to_vec(),
         range: window.range(),
-        fields: vec![metric.field],
+        fields: metric.fields(),
         order: ReadOrder::SeriesThenTime,
     };
     metric.table.read(&read, &mut |batch| reading.batch(batch))?;
@@ -66,18 +66,18 @@ impl Reading<'_> {
     fn batch(&mut self, batch: &RecordBatch) -> ControlFlow<()> {
         let tags = self.names.len();
         let times = batch.column(tags).as_primitive::<TimestampMicrosecondType>().values();
-        let values = batch.column(tags + 1);
-        each_series(batch, tags, |series, rows| self.rows(series, times, values, rows))
+        let values = NumberColumns::of(batch, tags + 1);
+        each_series(batch, tags, |series, rows| self.rows(series, times, &values, rows))
     }
 
     fn rows(
         &mut self,
         series: &[Option<&str>],
         times: &[i64],
-        values: &ArrayRef,
+        values: &NumberColumns<'_>,
         rows: Range<usize>,
     ) -> ControlFlow<()> {
-        if values.slice(rows.start, rows.len()).null_count() == rows.len() {
+        if values.are_absent(rows.clone()) {
             return ControlFlow::Continue(());
         }
         let same = self
@@ -88,7 +88,7 @@ impl Reading<'_> {
             self.finish_series()?;
             let points = match self.downsample {
                 Some(downsample) => Points::Downsampled(Downsampler::new(downsample, self.window)),
-                None => Points::Raw(Line { times: Vec::new(), values: no_values(values) }),
+                None => Points::Raw(Line { times: Vec::new(), values: Values::Integers(Vec::new()) }),
             };
             self.current = Some((series.iter().map(|value| value.map(str::to_owned)).collect(), points));
         }
@@ -124,13 +124,6 @@ impl Reading<'_> {
     }
 }
 
-fn no_values(column: &ArrayRef) -> Values {
-    match column.as_primitive_opt::<Int64Type>() {
-        Some(_) => Values::Integers(Vec::new()),
-        None => Values::Floats(Vec::new()),
-    }
-}
-
 impl Points {
     fn held(&self) -> usize {
         match self {
@@ -139,13 +132,14 @@ impl Points {
         }
     }
 
-    fn extend(&mut self, times: &[i64], values: &ArrayRef, rows: Range<usize>) {
-        let millis = |row: usize| times[row].div_euclid(1000);
-        let rows = rows.filter(|row| values.is_valid(*row));
-        if let Some(integers) = values.as_primitive_opt::<Int64Type>() {
-            rows.for_each(|row| self.integer(millis(row), integers.value(row)));
-        } else if let Some(floats) = values.as_primitive_opt::<Float64Type>() {
-            rows.for_each(|row| self.float(millis(row), floats.value(row)));
+    fn extend(&mut self, times: &[i64], values: &NumberColumns<'_>, rows: Range<usize>) {
+        for row in rows {
+            let millis = times[row].div_euclid(1000);
+            match values.number(row) {
+                Some(Number::Integer(value)) => self.integer(millis, value),
+                Some(Number::Float(value)) => self.float(millis, value),
+                None => {}
+            }
         }
     }
 
@@ -160,7 +154,12 @@ impl Points {
     fn float(&mut self, millis: i64, value: f64) {
         match self {
             Self::Raw(Line { times, values: Values::Floats(values) }) => add(times, values, millis, value),
-            Self::Raw(_) => {}
+            Self::Raw(Line { times, values }) => {
+                // The first fraction of a series makes all its values fractions.
+                let mut floats = std::mem::replace(values, Values::Floats(Vec::new())).into_floats();
+                add(times, &mut floats, millis, value);
+                *values = Values::Floats(floats);
+            }
             Self::Downsampled(downsampler) => downsampler.push(millis, value),
         }
     }
