@@ -5,6 +5,7 @@ mod push;
 mod push_receiver;
 mod row_pages;
 mod statement;
+mod stream_path;
 mod text;
 
 use std::sync::Arc;
@@ -19,12 +20,13 @@ use hub::clock::system_now;
 use model::Timestamp;
 
 use self::row_pages::RowPages;
+use self::stream_path::StreamPath;
 use self::text::{BEGIN, END, KEEP_ALIVE, structure};
 use super::live_rows::Login;
 use super::refusal::Refusal;
 use super::time::parse_iso;
 use crate::http::tools::connection::Peer;
-use crate::http::tools::request::{Params, PathOf};
+use crate::http::tools::request::Params;
 use crate::http::tools::state::HttpState;
 
 pub(super) use self::push::routes as push_routes;
@@ -33,18 +35,18 @@ pub(super) use self::push_receiver::pushed;
 /// `GET /streaming/{query}`: rows from now on.
 pub(super) async fn from_now(
     State(state): State<Arc<HttpState>>,
-    PathOf(query): PathOf<String>,
+    StreamPath { statement, .. }: StreamPath,
     Peer(peer): Peer,
     params: Params,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
-    answer(RowPages::open(state, &query, system_now(), Login { params, headers, peer }).await?)
+    answer(RowPages::open(state, &statement, system_now(), Login { params, headers, peer }).await?)
 }
 
 /// `GET /streaming/{query}/{start}`: rows later than a time.
 pub(super) async fn from_start(
     State(state): State<Arc<HttpState>>,
-    PathOf((query, start)): PathOf<(String, String)>,
+    StreamPath { statement, start }: StreamPath,
     Peer(peer): Peer,
     params: Params,
     headers: HeaderMap,
@@ -52,7 +54,7 @@ pub(super) async fn from_start(
     let login = Login { params, headers, peer };
     // A stranger learns nothing else.
     login.caller(&state).await?;
-    answer(RowPages::open(state, &query, start_of(&start)?, login).await?)
+    answer(RowPages::open(state, &statement, start_of(&start)?, login).await?)
 }
 
 /// The time behind which rows are later than `start`: a time of ISO 8601, or milliseconds since 1970.

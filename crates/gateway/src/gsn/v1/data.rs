@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
+use hub::Order;
 use timeseries::{Source, SourceError};
 
 use super::super::answer_text::{AnswerText, streamed};
@@ -48,7 +49,11 @@ async fn answer(
     let format = Format::read(&params);
     let refused = RestRefusal::of(format);
     let sensor = Sensor::named(&state.sensors, &caller, name).map_err(&refused)?;
-    let selection = selection(sensor, field, &params).map_err(&refused)?;
+    let mut selection = selection(sensor, field, &params).map_err(&refused)?;
+    if field.is_none() {
+        // As in GSN the newest row of a sensor comes first.
+        selection.order = Order::Descending;
+    }
     let file = match field {
         Some(field) => format!("sensor_{name}_field_{field}"),
         None => format!("sensor_{name}_fields"),

@@ -27,10 +27,10 @@ use super::super::refusal::Refusal;
 use super::super::request_context::RequestContext;
 use super::row_pages::RowPages;
 use super::start_of;
+use super::stream_path::StreamPath;
 use super::text::structure;
 use crate::acceptor::Stop;
 use crate::http::tools::connection::Peer;
-use crate::http::tools::request::PathOf;
 use crate::http::tools::route_list::Routes;
 use crate::http::tools::state::HttpState;
 
@@ -49,24 +49,25 @@ pub(in super::super) fn routes() -> Routes {
 async fn push(
     State(state): State<Arc<HttpState>>,
     Extension(pushes): Extension<Arc<Pushes>>,
-    PathOf(query): PathOf<String>,
+    StreamPath { statement, .. }: StreamPath,
     Peer(peer): Peer,
     headers: HeaderMap,
     context: RequestContext,
 ) -> Result<Response, Refusal> {
-    register(state, &pushes, &query, system_now(), Login { params: context.params, headers, peer }).await
+    register(state, &pushes, &statement, system_now(), Login { params: context.params, headers, peer }).await
 }
 
 /// `POST /streaming/{query}/{start}`: rows later than a time.
 async fn push_from_start(
     State(state): State<Arc<HttpState>>,
     Extension(pushes): Extension<Arc<Pushes>>,
-    PathOf((query, start)): PathOf<(String, String)>,
+    StreamPath { statement, start }: StreamPath,
     Peer(peer): Peer,
     headers: HeaderMap,
     context: RequestContext,
 ) -> Result<Response, Refusal> {
-    register(state, &pushes, &query, start_of(&start)?, Login { params: context.params, headers, peer }).await
+    register(state, &pushes, &statement, start_of(&start)?, Login { params: context.params, headers, peer })
+        .await
 }
 
 /// Registers a client, and answers with the structure of the elements. A client that is registered gets an empty answer.
