@@ -90,13 +90,32 @@ pub const PART_WINDOW_ROWS: usize = 8 * 1024;
 /// Unpacked bytes of a part that a merge decodes at a time, if they are fewer rows than [`PART_WINDOW_ROWS`]. A merge holds
 /// this times [`COMPACTION_INPUTS_MAX`].
 pub const PART_WINDOW_BYTES: usize = 4 * 1024 * 1024;
-/// Values of a text column that the writer adds to a page between two checks of the page's size. A page can exceed its 1 MiB
-/// by this many values, and a reader of one value decodes the whole page.
+/// Bytes of a page of text in a part, and of a dictionary.
+pub const PART_PAGE_BYTES_MAX: usize = 1024 * 1024;
+/// The texts of the rows that a read decodes at once are one part of this many of a row group ([`PART_ROW_GROUP_BYTES`]), and at least
+/// [`PART_PAGE_BYTES_MIN`]. With little memory this is less than [`PART_PAGE_BYTES_MAX`], and a page of text ends there too.
+pub const PART_PAGES_PER_ROW_GROUP: usize = 16;
+/// See [`PART_PAGES_PER_ROW_GROUP`].
+pub const PART_PAGE_BYTES_MIN: usize = 64 * 1024;
+/// Values of a text column that the writer adds to a page of [`PART_PAGE_BYTES_MAX`] between two checks of the page's size; fewer to a
+/// smaller page. A page can exceed its limit by this many values, and a reader of one value decodes the whole page.
 pub const PART_WRITE_BATCH_VALUES: usize = 64;
 /// Most rows that a read copies out of the open chunk. With more rows the chunk is frozen and shared.
 pub const READ_COPY_ROWS_MAX: usize = 4_096;
 /// Decoded pages and chunks that a batch of rows in the order of series keeps in memory until it is returned.
 pub const READ_BLOCKS_PER_BATCH_MAX: usize = 128;
+/// Blocks of long texts after which a batch ends, however few rows it has: of a block perhaps one row is wanted.
+pub const READ_BLOCKS_PER_BATCH: usize = 4;
+/// The sources of a read keep the decoded columns of as many such batches, for their next rows. Beyond it they decode them again.
+pub const READ_BATCHES_KEPT: usize = 8;
+/// A read decodes a chunk of more than one part of this many of the cache of columns in pieces.
+pub const CHUNK_PIECES_CACHE_SHARE: usize = 16;
+/// Bytes of a column in a part that a read fetches ahead. Longer columns are fetched page by page.
+pub const READ_AHEAD_BYTES_MAX: usize = 1024 * 1024;
+/// Bytes of a text, on average, from which on each text of a batch is copied into a buffer of its own.
+pub const READ_LONG_TEXT_BYTES: usize = 4 * 1024;
+/// Bytes from which on shorter texts of a batch are copied if they keep more than twice their bytes in memory.
+pub const READ_SPARSE_BYTES_MIN: usize = 64 * 1024;
 /// Most bytes of fields with which a read of a whole table copies the open chunk instead of freezing it.
 pub const READ_COPY_BYTES_MAX: usize = 1024 * 1024;
 /// Bytes of fields at which a chunk is frozen, also with few rows.
@@ -160,6 +179,10 @@ pub const SQL_PLANS_CACHED_MAX: usize = 512;
 pub const SQL_OPERATORS_KEPT_GROWTH_MAX: u64 = 2;
 /// Most parameters (`$1`, `$2`...) of a prepared statement: the PostgreSQL protocol counts them with 16 bits.
 pub const SQL_PARAMETERS_MAX: usize = 65_535;
+/// Bytes after which one job on the threads of readers ends, however few rows it has read; less if the statement may allocate little.
+pub const QUERY_READ_AHEAD_BYTES: usize = 8 * 1024 * 1024;
+/// Lower bound of it.
+pub const QUERY_READ_AHEAD_BYTES_MIN: usize = 512 * 1024;
 /// Rows that one job on the threads of readers reads before other jobs run.
 pub const QUERY_READ_ROWS_PER_JOB: usize = 64 * 1024;
 /// The same for jobs that also group what they read.
@@ -246,7 +269,7 @@ pub const MEMORY_RESERVED_PERCENT: u64 = 40;
 /// but at most one part of [`HISTORY_SHARE_MAX`] of the memory.
 pub const HISTORY_MEMORY_FACTOR: u64 = 3;
 /// See [`HISTORY_MEMORY_FACTOR`].
-pub const HISTORY_SHARE_MAX: u64 = 12;
+pub const HISTORY_SHARE_MAX: u64 = 8;
 /// A level of memory pressure ends this many percent below its watermark.
 pub const MEMORY_HYSTERESIS_PERCENT: u64 = 5;
 /// Work of this many bytes may begin up to the critical watermark: a message of a device, or a short answer.
@@ -257,9 +280,11 @@ pub const RELIEF_FLUSH_RATIO: usize = 4;
 pub const MEMORY_SAMPLE_INTERVAL: Duration = Duration::from_millis(50);
 /// Bytes in memory for each byte of a body: the body, and the rows that are made of it.
 pub const BODY_MEMORY_FACTOR: u64 = 4;
-/// Under critical memory pressure statements end that hold more than this.
+/// Under critical memory pressure statements pause, and after this many samples those end that hold more than [`STATEMENT_KEPT_BYTES`].
+pub const MEMORY_CRITICAL_SAMPLES_MAX: u32 = 20;
+/// See [`MEMORY_CRITICAL_SAMPLES_MAX`].
 pub const STATEMENT_KEPT_BYTES: u64 = 4 * 1024 * 1024;
-/// How long a statement, or the read of a history, waits for memory before it is refused.
+/// How long the read of a history waits for memory before it is refused. A statement waits as long as for its turn.
 pub const MEMORY_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// Bytes of updates that wait for the live subscribers of one connection. Beyond it the server closes the connection. Ten

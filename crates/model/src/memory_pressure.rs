@@ -4,11 +4,11 @@
 //! samples know of each other. What cannot be reserved waits or is refused.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use crate::limits::{
-    MEMORY_CRITICAL_PERCENT, MEMORY_HIGH_PERCENT, MEMORY_HYSTERESIS_PERCENT, MEMORY_RESERVED_PERCENT,
-    MEMORY_SMALL_WORK_BYTES,
+    MEMORY_CRITICAL_PERCENT, MEMORY_CRITICAL_SAMPLES_MAX, MEMORY_HIGH_PERCENT, MEMORY_HYSTERESIS_PERCENT,
+    MEMORY_RESERVED_PERCENT, MEMORY_SMALL_WORK_BYTES,
 };
 
 /// A level of memory pressure.
@@ -77,6 +77,8 @@ pub struct MemoryShortage {
 #[derive(Debug, Default)]
 pub struct MemoryPressure {
     level: AtomicU8,
+    /// Successive reports above the critical watermark.
+    critical: AtomicU32,
     /// Bytes in use at the last report.
     used: AtomicU64,
     /// Zero before the first report.
@@ -100,6 +102,12 @@ impl MemoryPressure {
         self.used.store(used, Ordering::Relaxed);
         self.available.store(available, Ordering::Relaxed);
         self.level.store(level as u8, Ordering::Relaxed);
+        match level {
+            MemoryLevel::Critical => {
+                self.critical.fetch_add(1, Ordering::Relaxed);
+            }
+            _ => self.critical.store(0, Ordering::Relaxed),
+        }
         (before, level)
     }
 
@@ -110,6 +118,11 @@ impl MemoryPressure {
             1 => MemoryLevel::High,
             _ => MemoryLevel::Critical,
         }
+    }
+
+    /// Whether the memory has been above the critical watermark for so long that it will not be free again by itself.
+    pub fn is_critical_for_long(&self) -> bool {
+        self.critical.load(Ordering::Relaxed) >= MEMORY_CRITICAL_SAMPLES_MAX
     }
 
     /// Bytes in use.
@@ -229,6 +242,12 @@ mod tests {
         let mut body = pressure.reserve(MEMORY_SMALL_WORK_BYTES).unwrap();
         assert!(body.grow(1).is_err(), "a small body does not become a large one");
         assert_eq!(pressure.report(95 * MIB, 100 * MIB), (MemoryLevel::High, MemoryLevel::Critical));
-        assert!(pressure.reserve(1_000).is_err());
+        assert!(pressure.reserve(1_000).is_err() && !pressure.is_critical_for_long());
+        for _ in 1..MEMORY_CRITICAL_SAMPLES_MAX {
+            pressure.report(95 * MIB, 100 * MIB);
+        }
+        assert!(pressure.is_critical_for_long());
+        pressure.report(80 * MIB, 100 * MIB);
+        assert!(!pressure.is_critical_for_long());
     }
 }

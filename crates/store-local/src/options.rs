@@ -7,6 +7,7 @@ use model::limits;
 use store::StoreError;
 
 use crate::compaction::Limits;
+use crate::part::schema::text_block_bytes;
 
 /// Settings of [`LocalStore::open`](crate::LocalStore::open).
 #[derive(Clone)]
@@ -75,6 +76,28 @@ pub struct Options {
     pub observer: Option<Arc<dyn Observer>>,
     /// Measures pauses. The store does not use the wall clock.
     pub clock: Arc<dyn Clock>,
+}
+
+impl Options {
+    /// Bytes of texts that a read decodes at once.
+    pub(crate) fn text_block_bytes(&self) -> usize {
+        text_block_bytes(self.row_group_bytes)
+    }
+
+    /// Bytes of the decoded blocks after which a batch of rows ends.
+    pub(crate) fn read_batch_bytes(&self) -> usize {
+        self.text_block_bytes() * limits::READ_BLOCKS_PER_BATCH
+    }
+
+    /// Bytes of decoded columns that the sources of a read keep from one batch to the next.
+    pub(crate) fn read_kept_bytes(&self) -> usize {
+        self.read_batch_bytes() * limits::READ_BATCHES_KEPT
+    }
+
+    /// Bytes of a chunk from which on a read decodes it in pieces. The cache would keep few chunks of this size.
+    pub(crate) fn chunk_whole_bytes(&self) -> usize {
+        (self.array_cache_bytes_max / limits::CHUNK_PIECES_CACHE_SHARE).max(self.text_block_bytes())
+    }
 }
 
 impl Default for Options {

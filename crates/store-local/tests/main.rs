@@ -12,6 +12,7 @@ mod deletion_of_rows;
 mod faults;
 mod fixtures;
 mod last_row;
+mod long_texts;
 mod model;
 mod narrow;
 mod panics;

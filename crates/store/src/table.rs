@@ -215,6 +215,11 @@ pub trait TableSnapshot: Send + Sync + fmt::Debug {
     /// not shrink when the range grows. For [`time_range`](Self::time_range) it is [`rows_max`](Self::rows_max).
     fn rows_within(&self, range: TimeRange) -> u64;
 
+    /// About the bytes of the fields of a row; 0 if the store does not know.
+    fn row_bytes(&self) -> u64 {
+        0
+    }
+
     /// A range that contains all rows; `None` when there are no rows. As in [`TimeRange::ALL`] the very last microsecond
     /// is never inside.
     fn time_range(&self) -> Option<TimeRange>;

@@ -116,6 +116,11 @@ impl Chunk {
         }
     }
 
+    /// Bytes of the fields of a row, on average.
+    pub(crate) fn row_bytes(&self) -> usize {
+        self.body_bytes() / self.len().max(1)
+    }
+
     /// Whether a read of `rows` rows should decode the whole chunk, for all later reads. That is the case when single reads
     /// have decoded as many rows as the chunk has.
     pub(crate) fn pays_whole(&self, rows: usize) -> bool {

@@ -12,6 +12,8 @@ use arrow_array::{Array, ArrayRef, Float64Array};
 use arrow_schema::{ArrowError, DataType};
 use bytes::Bytes;
 use foldhash::fast::RandomState;
+use model::FieldType;
+use model::limits::READ_AHEAD_BYTES_MAX;
 use parking_lot::Mutex;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
@@ -205,6 +207,26 @@ impl PartColumns {
         Ok(array)
     }
 
+    /// About the bytes of the texts in some slots of a page.
+    pub(crate) fn text_bytes(&self, page: u32, slots: &[Slot]) -> usize {
+        let texts =
+            slots.iter().filter(|slot| matches!(slot.field_type, FieldType::String | FieldType::Json));
+        let page = &self.reader.pages[page as usize];
+        let group = self.reader.metadata().row_group(page.group as usize);
+        let bytes = |slot: &Slot| {
+            let column = self.reader.column(&slot.physical)?;
+            u64::try_from(group.column(column).uncompressed_size()).ok()
+        };
+        let of_group: u64 = texts.filter_map(bytes).sum();
+        let of_page = of_group * u64::from(page.rows) / (group.num_rows().max(1) as u64);
+        usize::try_from(of_page).unwrap_or(usize::MAX)
+    }
+
+    /// Ends the streams. What is decoded next begins another one.
+    pub(crate) fn release(&self) {
+        self.streams.lock().clear();
+    }
+
     fn decode(&self, page: u32, column: usize) -> Result<ArrayRef, StoreError> {
         let mut streams = self.streams.lock();
         let stream = match streams.get_mut(&column) {
@@ -218,6 +240,10 @@ impl PartColumns {
         };
         stream.next += 1;
         let batch = stream.arrays.next().transpose().map_err(|error| self.reader.arrow_error(error))?;
+        if stream.next == stream.end {
+            // It would keep its last page, unpacked, as long as the read lasts.
+            streams.remove(&column);
+        }
         let rows = self.reader.pages[page as usize].rows as usize;
         match batch {
             Some(batch) if batch.num_rows() == rows && batch.num_columns() == 1 => {
@@ -259,7 +285,7 @@ struct Ahead {
 }
 
 impl Ahead {
-    /// Reads the pages of `rows` rows at once if `fetch` is set, because the caller will use all of them.
+    /// Reads the pages of `rows` rows at once if `fetch` is set, because the caller will use all of them; but not if they are long.
     fn new(
         reader: &PartReader,
         column: usize,
@@ -283,6 +309,9 @@ impl Ahead {
         };
         let start = from.offset as u64;
         let length = to.offset as u64 + to.compressed_page_size as u64 - start;
+        if length > READ_AHEAD_BYTES_MAX as u64 {
+            return Ok(Self { file, start: 0, bytes: Bytes::new() });
+        }
         let bytes = file.get_bytes(start, length as usize).map_err(|error| file.error(&error))?;
         Ok(Self { file, start, bytes })
     }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use model::limits::PART_WRITE_BATCH_VALUES;
+use model::limits::{
+    PART_PAGE_BYTES_MAX, PART_PAGE_BYTES_MIN, PART_PAGES_PER_ROW_GROUP, PART_WRITE_BATCH_VALUES,
+};
 use model::{FieldType, TableName};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::Result;
@@ -70,6 +72,33 @@ pub(crate) struct PartSettings {
     pub(crate) row_group_bytes: usize,
     pub(crate) page_rows: usize,
     pub(crate) zstd_level: i32,
+}
+
+/// Bytes of texts that a read decodes at once, for row groups of this size.
+pub(crate) fn text_block_bytes(row_group_bytes: usize) -> usize {
+    (row_group_bytes / PART_PAGES_PER_ROW_GROUP).max(PART_PAGE_BYTES_MIN)
+}
+
+impl PartSettings {
+    /// Bytes at which a page of text ends. A reader of one value, and each input of a merge, has a whole page in memory.
+    fn page_bytes(self) -> usize {
+        self.block_bytes().min(PART_PAGE_BYTES_MAX)
+    }
+
+    /// Rows of a page of the column `ts` in a row group whose texts have `text_bytes`. A read decodes such a page at once.
+    pub(crate) fn rows_of_page(self, rows: usize, text_bytes: usize) -> usize {
+        let fitting = self.block_bytes().saturating_mul(rows) / text_bytes.max(1);
+        fitting.clamp(1, self.page_rows)
+    }
+
+    fn block_bytes(self) -> usize {
+        text_block_bytes(self.row_group_bytes)
+    }
+
+    /// Values between two checks of the size of a page.
+    fn write_batch_values(self) -> usize {
+        (PART_WRITE_BATCH_VALUES * self.page_bytes() / PART_PAGE_BYTES_MAX).max(1)
+    }
 }
 
 impl PartSchema {
@@ -158,7 +187,9 @@ impl PartSchema {
             .set_created_by("tachograph".to_owned())
             .set_compression(Compression::ZSTD(ZstdLevel::try_new(settings.zstd_level)?))
             .set_data_page_row_count_limit(settings.page_rows)
-            .set_write_batch_size(settings.page_rows.min(PART_WRITE_BATCH_VALUES))
+            .set_data_page_size_limit(settings.page_bytes())
+            .set_dictionary_page_size_limit(settings.page_bytes())
+            .set_write_batch_size(settings.page_rows.min(settings.write_batch_values()))
             .set_dictionary_enabled(false)
             .set_statistics_enabled(EnabledStatistics::Chunk)
             .set_key_value_metadata(Some(self.footer_pairs()));

@@ -181,9 +181,9 @@ impl<'a> PartWriter<'a> {
     }
 
     fn write_columns(&mut self) -> ParquetResult<()> {
+        let page_rows = self.settings.rows_of_page(self.columns.ts.len(), self.columns.text_bytes);
         let mut group = self.writer.next_row_group()?;
-        let mut writer =
-            GroupWriter::new(&mut group, &self.descriptors, &mut self.compressor, self.settings.page_rows);
+        let mut writer = GroupWriter::new(&mut group, &self.descriptors, &mut self.compressor, page_rows);
         self.columns.write(self.schema, self.context, &mut writer)?;
         group.close().map(drop)
     }
@@ -210,6 +210,8 @@ struct Columns {
     ts: Vec<i64>,
     /// About the bytes of the values, with those that later values have replaced.
     bytes: usize,
+    /// Those of texts.
+    text_bytes: usize,
     fields: Vec<ColumnBuilder>,
     /// Indices into `fields`, by key number and type code.
     index: Vec<[u32; FieldType::ALL.len() + 1]>,
@@ -231,6 +233,7 @@ impl Columns {
             series: Vec::new(),
             ts: Vec::new(),
             bytes: 0,
+            text_bytes: 0,
             fields: schema.fields.iter().map(|field| ColumnBuilder::new(field.field_type)).collect(),
             index,
             holder: vec![(0, 0); keys],
@@ -264,7 +267,10 @@ impl Columns {
         }
         *holder = (rows, column);
         self.bytes += match value {
-            ValueRef::String(text) | ValueRef::Json(text) => text.len(),
+            ValueRef::String(text) | ValueRef::Json(text) => {
+                self.text_bytes += text.len();
+                text.len()
+            }
             ValueRef::Bool(_) | ValueRef::I64(_) | ValueRef::F64(_) => size_of::<i64>(),
         };
         self.fields[column as usize].set(rows - 1, value);
@@ -329,7 +335,7 @@ impl Columns {
         self.tables.clear();
         self.series.clear();
         self.ts.clear();
-        self.bytes = 0;
+        (self.bytes, self.text_bytes) = (0, 0);
         self.holder.fill((0, 0));
         Ok(())
     }

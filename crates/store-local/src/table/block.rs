@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
 
-use arrow_array::ArrayRef;
 use arrow_array::cast::AsArray;
 use arrow_array::types::TimestampMicrosecondType;
+use arrow_array::{Array, ArrayRef};
 use model::TimeRange;
 use store::{Order, SeriesSet, StoreError};
 
@@ -77,6 +77,12 @@ pub(crate) struct RowSpan {
     pub(crate) end: u32,
 }
 
+impl RowSpan {
+    fn len(&self) -> usize {
+        (self.end - self.start) as usize
+    }
+}
+
 /// Rows of one source, and the wanted ones among them.
 pub(crate) struct Block {
     /// Never empty.
@@ -117,6 +123,33 @@ impl Block {
     /// The times of all rows.
     pub(crate) fn times(&self) -> Result<&[i64], StoreError> {
         Ok(self.ts()?.as_primitive::<TimestampMicrosecondType>().values())
+    }
+
+    /// About the bytes of the texts in some slots, of all rows.
+    pub(crate) fn text_bytes(&self, slots: &[Slot]) -> usize {
+        match &self.content {
+            Content::Page(columns, page) => columns.text_bytes(*page, slots),
+            Content::Rows(chunk, rows) => chunk.row_bytes() * rows.len(),
+        }
+    }
+
+    /// Bytes of the columns that are decoded. A column that the cache has too counts.
+    pub(crate) fn decoded_bytes(&self) -> usize {
+        let decoded = self.columns.iter().filter_map(|column| column.get()?.as_ref());
+        decoded.map(|array| array.get_array_memory_size()).sum()
+    }
+
+    /// The same rows without decoded columns. Its source continues with the next block, so it begins to decode this one anew.
+    pub(crate) fn without_columns(&self) -> Self {
+        let content = match &self.content {
+            Content::Page(columns, page) => {
+                columns.release();
+                Content::Page(columns.clone(), *page)
+            }
+            Content::Rows(chunk, rows) => Content::Rows(chunk.clone(), rows.clone()),
+        };
+        let block = Self::new(self.spans.clone(), self.runs.clone(), self.columns.len(), content);
+        Self { ts: self.ts.clone(), masks: self.masks.clone(), ..block }
     }
 
     /// Leaves out the rows that tombstones hide, and notes the hidden values. The block must have runs.
@@ -191,7 +224,23 @@ pub(crate) struct Blocks {
 
 enum Kind {
     Part { columns: Arc<PartColumns>, pages: VecDeque<u32> },
-    Chunk(Option<Arc<Chunk>>),
+    Chunk(ChunkBlocks),
+}
+
+/// The blocks of a chunk.
+struct ChunkBlocks {
+    chunk: Arc<Chunk>,
+    /// The wanted rows. The first call finds them.
+    found: Option<FoundRows>,
+}
+
+/// The wanted rows of a chunk.
+struct FoundRows {
+    rows: Arc<SortedRows>,
+    /// Their spans for each block.
+    pieces: VecDeque<Vec<RowSpan>>,
+    /// Whether one block has all of them.
+    is_whole: bool,
 }
 
 impl Blocks {
@@ -222,9 +271,9 @@ impl Blocks {
         Ok(Self { kind: Kind::Part { columns: Arc::new(columns), pages }, hidden: None })
     }
 
-    /// The only block of a chunk.
+    /// The blocks of a chunk: one, or several if it is large.
     pub(crate) fn of_chunk(chunk: &Arc<Chunk>) -> Self {
-        Self { kind: Kind::Chunk(Some(chunk.clone())), hidden: None }
+        Self { kind: Kind::Chunk(ChunkBlocks { chunk: chunk.clone(), found: None }), hidden: None }
     }
 
     /// The same blocks without what these tombstones hide.
@@ -233,12 +282,17 @@ impl Blocks {
     }
 
     /// The next block that has a wanted row.
-    pub(crate) fn next(&mut self, scope: &Scope, slots: usize) -> Result<Option<Block>, StoreError> {
+    pub(crate) fn next(
+        &mut self,
+        core: &Core,
+        scope: &Scope,
+        slots: usize,
+    ) -> Result<Option<Block>, StoreError> {
         loop {
             let (block, hidden) = match &mut self.kind {
-                Kind::Chunk(chunk) => {
-                    let Some(chunk) = chunk.take() else { return Ok(None) };
-                    (chunk_block(chunk, scope, slots), self.hidden.clone())
+                Kind::Chunk(blocks) => {
+                    let Some(block) = blocks.next(core, scope, slots) else { return Ok(None) };
+                    (Some(block), self.hidden.clone())
                 }
                 Kind::Part { columns, pages } => {
                     let page = match scope.order {
@@ -292,7 +346,31 @@ fn part_block(
     Ok(Some(block).filter(|block| !block.spans.is_empty()))
 }
 
-fn chunk_block(chunk: Arc<Chunk>, scope: &Scope, slots: usize) -> Option<Block> {
+impl ChunkBlocks {
+    fn next(&mut self, core: &Core, scope: &Scope, slots: usize) -> Option<Block> {
+        let Self { chunk, found } = self;
+        let FoundRows { rows, pieces, is_whole } =
+            found.get_or_insert_with(|| wanted_rows(core, chunk, scope));
+        let spans = match scope.order {
+            Order::Ascending => pieces.pop_front(),
+            Order::Descending => pieces.pop_back(),
+        }?;
+        if *is_whole {
+            let content = Content::Rows(chunk.clone(), rows.clone());
+            return Some(Block::new(spans, rows.runs.clone(), slots, content));
+        }
+        let piece = Arc::new(sorted_part(chunk, rows, &spans));
+        let spans = (0..piece.runs.len()).map(|run| span(&piece.runs, run)).collect();
+        Some(Block::new(spans, piece.runs.clone(), slots, Content::Rows(chunk.clone(), piece)))
+    }
+}
+
+/// Sorts the rows of some spans of sorted rows.
+fn sorted_part(chunk: &Chunk, rows: &SortedRows, spans: &[RowSpan]) -> SortedRows {
+    chunk.sort(spans.iter().flat_map(|span| rows.chunk_rows(span.start..span.end)).copied())
+}
+
+fn wanted_rows(core: &Core, chunk: &Chunk, scope: &Scope) -> FoundRows {
     let few = match &scope.series {
         Series { bounds, set: None } => u64::from(bounds.1) - u64::from(bounds.0) < SERIES_SELECTED_MAX,
         Series { set: Some(set), .. } => set.len() <= SERIES_SELECTED_MAX,
@@ -315,16 +393,38 @@ fn chunk_block(chunk: Arc<Chunk>, scope: &Scope, slots: usize) -> Option<Block> 
         chunk.sorted().clone()
     };
     let mut spans = wanted_spans(&rows);
-    if spans.is_empty() {
-        return None;
+    let count = spans.iter().map(RowSpan::len).sum::<usize>();
+    let row_bytes = chunk.row_bytes();
+    if count * row_bytes > core.options.chunk_whole_bytes() {
+        let rows_max = (core.options.text_block_bytes() / row_bytes.max(1)).max(1);
+        return FoundRows { rows, pieces: cut(spans, rows_max), is_whole: false };
     }
-    let count = || spans.iter().map(|span| (span.end - span.start) as usize).sum();
-    if few && chunk.number != 0 && !chunk.pays_whole(count()) {
-        let chunk_rows = spans.iter().flat_map(|span| rows.chunk_rows(span.start..span.end));
-        rows = Arc::new(chunk.sort(chunk_rows.copied()));
+    if few && chunk.number != 0 && count > 0 && !chunk.pays_whole(count) {
+        rows = Arc::new(sorted_part(chunk, &rows, &spans));
         spans = wanted_spans(&rows);
     }
-    Some(Block::new(spans, rows.runs.clone(), slots, Content::Rows(chunk, rows)))
+    let pieces = if spans.is_empty() { VecDeque::new() } else { VecDeque::from([spans]) };
+    FoundRows { rows, pieces, is_whole: true }
+}
+
+/// Divides spans into pieces of at most `rows_max` rows.
+fn cut(spans: Vec<RowSpan>, rows_max: usize) -> VecDeque<Vec<RowSpan>> {
+    let mut pieces = VecDeque::new();
+    let (mut piece, mut left) = (Vec::new(), rows_max);
+    for mut span in spans {
+        while span.len() > 0 {
+            let end = span.end.min(span.start.saturating_add(u32::try_from(left).unwrap_or(u32::MAX)));
+            let part = RowSpan { end, ..span };
+            (span.start, left) = (end, left - part.len());
+            piece.push(part);
+            if left == 0 {
+                pieces.push_back(std::mem::take(&mut piece));
+                left = rows_max;
+            }
+        }
+    }
+    pieces.extend(Some(piece).filter(|piece| !piece.is_empty()));
+    pieces
 }
 
 fn span(runs: &[SeriesRun], index: usize) -> RowSpan {

@@ -11,9 +11,10 @@ use arrow_array::{
     Array, ArrayRef, Float64Array, Int64Array, PrimitiveArray, RunArray, UInt32Array, make_array,
     new_null_array,
 };
-use arrow_buffer::{NullBuffer, NullBufferBuilder};
+use arrow_buffer::{Buffer, NullBuffer, NullBufferBuilder};
 use arrow_data::transform::MutableArrayData;
 use arrow_schema::DataType;
+use model::limits::{READ_LONG_TEXT_BYTES, READ_SPARSE_BYTES_MIN};
 use store::StoreError;
 use store::table::{TS_TYPE, arrow_type};
 
@@ -156,7 +157,7 @@ fn gather(arrays: &[Option<ArrayRef>], pieces: &[Piece], data_type: &DataType, r
     if let [Piece::Rows { block, start, end }] = pieces
         && let Some(array) = &arrays[*block as usize]
     {
-        return array.slice(*start as usize, (end - start) as usize);
+        return compact(array.slice(*start as usize, (end - start) as usize));
     }
     if arrays.iter().all(Option::is_none) {
         return new_null_array(data_type, rows);
@@ -167,8 +168,22 @@ fn gather(arrays: &[Option<ArrayRef>], pieces: &[Piece], data_type: &DataType, r
         DataType::Timestamp(..) => {
             gather_numbers::<TimestampMicrosecondType>(arrays, pieces, data_type, rows)
         }
-        _ => gather_any(arrays, pieces, rows),
+        _ => compact(gather_any(arrays, pieces, rows)),
     }
+}
+
+/// Copies texts if the array would keep many more bytes in memory than it has: views refer to whole pages. Each long text gets a
+/// buffer of its own, so that an operator that holds a few of the rows holds only their texts.
+fn compact(array: ArrayRef) -> ArrayRef {
+    let Some(views) = array.as_string_view_opt() else { return array };
+    let (used, rows) = (views.total_buffer_bytes_used(), views.len().max(1));
+    if used / rows >= READ_LONG_TEXT_BYTES {
+        let mut copy = StringViewBuilder::with_capacity(rows).with_fixed_block_size(1);
+        views.iter().for_each(|text| copy.append_option(text));
+        return Arc::new(copy.finish());
+    }
+    let kept: usize = views.data_buffers().iter().map(Buffer::len).sum();
+    if kept < READ_SPARSE_BYTES_MIN || used > kept / 2 { array } else { Arc::new(views.gc()) }
 }
 
 fn gather_numbers<T: ArrowPrimitiveType>(

@@ -23,6 +23,8 @@ pub(crate) struct MergeSlice {
     /// The writes of rows that several blocks have: block and row, newest first, row after row.
     pub(crate) writes: Vec<(u32, u32)>,
     pub(crate) rows: usize,
+    /// About the bytes of the texts of the blocks.
+    bytes: usize,
     /// The number of this slice; the one before had another.
     serial: u64,
 }
@@ -41,14 +43,15 @@ impl MergeSlice {
         self.blocks.clear();
         self.pieces.clear();
         self.writes.clear();
-        self.rows = 0;
+        (self.rows, self.bytes) = (0, 0);
         self.serial += 1;
     }
 
     /// Whether the slice keeps so many decoded blocks in memory that the batch should end, although it has few rows. In a
-    /// walk by time the cursors keep the blocks anyway.
-    pub(super) fn is_wide(&self, order: RowOrder) -> bool {
-        order == RowOrder::Series && self.blocks.len() >= READ_BLOCKS_PER_BATCH_MAX
+    /// walk by time the cursors keep the blocks anyway, as long as they are small.
+    pub(super) fn is_wide(&self, plan: &ReadPlan, order: RowOrder) -> bool {
+        self.bytes >= plan.core.options.read_batch_bytes()
+            || (order == RowOrder::Series && self.blocks.len() >= READ_BLOCKS_PER_BATCH_MAX)
     }
 
     fn push(&mut self, block: u32, start: u32, end: u32, backward: bool) {
@@ -72,6 +75,8 @@ struct Cursor {
     scope: Scope,
     blocks: Option<Blocks>,
     block: Option<Arc<Block>>,
+    /// About the bytes of the texts of the block.
+    text_bytes: usize,
     /// The index of the current span in the block.
     span: usize,
     /// The rows of the current span that are left.
@@ -88,9 +93,14 @@ impl Cursor {
             Some(blocks) => blocks,
             none => none.insert(self.source.open(&plan.core, &self.scope)?),
         };
-        self.block = blocks.next(&self.scope, plan.slots.len())?.map(Arc::new);
+        self.block = blocks.next(&plan.core, &self.scope, plan.slots.len())?.map(Arc::new);
         self.in_slice = (u64::MAX, 0);
-        let Some(block) = &self.block else { return Ok(false) };
+        let Some(block) = &self.block else {
+            // A read of many parts passes most of them long before its end.
+            self.blocks = None;
+            return Ok(false);
+        };
+        self.text_bytes = block.text_bytes(&plan.slots);
         self.span = match self.scope.order {
             Order::Ascending => 0,
             Order::Descending => block.spans.len() - 1,
@@ -122,6 +132,7 @@ impl Cursor {
         {
             self.in_slice = (slice.serial, slice.blocks.len() as u32);
             slice.blocks.push(block.clone());
+            slice.bytes += self.text_bytes;
         }
         self.in_slice.1
     }
@@ -223,6 +234,7 @@ impl Merge {
                 scope,
                 blocks: None,
                 block: None,
+                text_bytes: 0,
                 span: 0,
                 start: 0,
                 end: 0,
@@ -239,8 +251,10 @@ impl Merge {
         rows_max: usize,
         slice: &mut MergeSlice,
     ) -> Result<bool, StoreError> {
+        self.release_columns(plan);
+        let order = self.order;
         if let [only] = self.cursors.as_mut_slice() {
-            while slice.rows < rows_max && !slice.is_wide(self.order) {
+            while slice.rows < rows_max && !slice.is_wide(plan, order) {
                 if !only.is_loaded() {
                     // A slice that is full enough ends with its block, which saves a copy.
                     if slice.rows > rows_max / 2 {
@@ -250,11 +264,11 @@ impl Merge {
                         return Ok(false);
                     }
                 }
-                only.take(self.order, None, rows_max, slice)?;
+                only.take(order, None, rows_max, slice)?;
             }
             return Ok(true);
         }
-        while slice.rows < rows_max && !slice.is_wide(self.order) {
+        while slice.rows < rows_max && !slice.is_wide(plan, order) {
             let Some(Reverse((key, _, first))) = self.heap.pop() else { return Ok(false) };
             if !self.cursors[first].is_loaded() {
                 self.load(plan, first)?;
@@ -285,6 +299,18 @@ impl Merge {
             }
         }
         Ok(true)
+    }
+
+    /// Drops the columns that earlier slices have decoded, if they are many bytes. The next slice decodes again what it needs.
+    fn release_columns(&mut self, plan: &ReadPlan) {
+        let decoded =
+            self.cursors.iter().filter_map(|cursor| cursor.block.as_deref()).map(Block::decoded_bytes);
+        if decoded.sum::<usize>() <= plan.core.options.read_kept_bytes() {
+            return;
+        }
+        for block in self.cursors.iter_mut().filter_map(|cursor| cursor.block.as_mut()) {
+            *block = Arc::new(block.without_columns());
+        }
     }
 
     fn load(&mut self, plan: &ReadPlan, index: usize) -> Result<(), StoreError> {

@@ -152,6 +152,14 @@ impl TableSnapshot for LocalTable {
         in_parts.chain(in_chunks).map(|(rows, ts)| share_within(rows, ts, range)).sum()
     }
 
+    fn row_bytes(&self) -> u64 {
+        let of_part = |part: &Arc<Part>| part.info.share_of(self.table, part.info.raw_bytes);
+        let bytes = self.parts.iter().map(of_part).chain(self.chunks.iter().map(|it| it.body_bytes() as u64));
+        let rows = self.parts.iter().map(|part| part.info.rows_of(self.table));
+        let rows = rows.chain(self.chunks.iter().map(|chunk| chunk.len() as u64));
+        bytes.sum::<u64>() / rows.sum::<u64>().max(1)
+    }
+
     fn time_range(&self) -> Option<TimeRange> {
         time_range(self.parts.iter().map(AsRef::as_ref), self.chunks.iter().map(AsRef::as_ref))
     }

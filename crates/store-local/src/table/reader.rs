@@ -45,7 +45,7 @@ impl TaskReader {
         loop {
             let rows = self.slice.rows + counted;
             // A batch that is full enough ends with its task, which saves a copy.
-            let is_enough = rows > rows_max / 2 || self.slice.is_wide(RowOrder::Series);
+            let is_enough = rows > rows_max / 2 || self.slice.is_wide(&self.plan, RowOrder::Series);
             if rows >= rows_max || (self.current.is_none() && is_enough) {
                 break;
             }
