@@ -7,7 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use model::limits::{MEMORY_SAMPLE_INTERVAL, MEMORY_WAIT_MAX};
+use model::limits::MEMORY_SAMPLE_INTERVAL;
 use model::{MemoryPressure, MemoryReservation, MemoryShortage};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
@@ -91,7 +91,7 @@ impl Admission {
         let began = Instant::now();
         loop {
             match self.pressure.reserve(self.query_bytes) {
-                Err(shortage) if began.elapsed() >= MEMORY_WAIT_MAX => return Err(shortage),
+                Err(shortage) if began.elapsed() >= self.waiting_time_max => return Err(shortage),
                 // Each sample may find more room.
                 Err(_) => tokio::time::sleep(MEMORY_SAMPLE_INTERVAL).await,
                 Ok(reservation) => return Ok(reservation),

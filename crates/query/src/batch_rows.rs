@@ -1,14 +1,21 @@
 //! Chooses how many rows a batch of a statement has.
 //!
 //! A constant is copied into each row of a batch, and a join copies the text of a row for each match. So a statement with long
-//! constants, or one that repeats text, runs in shorter batches.
+//! constants, or one that repeats text, runs in shorter batches. So does one that reads long texts.
 
+use crate::QueryError;
+use crate::column_kind::is_tag;
 use crate::functions::bounded::is_bounded;
+use crate::tables::OpenTables;
 use arrow_schema::{DataType, FieldRef, Schema};
 use datafusion::common::Result;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use model::limits::{QUERY_REPEATED_BATCH_ROWS, QUERY_REPEATED_BYTES_MAX, SQL_CACHED_BYTES_MAX};
+
+/// Batches of long rows that an operator may hold: DataFusion's sort with a limit keeps whole batches until the rows that it does not need
+/// are those of twenty batches.
+const BATCHES_HELD: usize = 64;
 
 /// The constants of a plan, and whether it repeats text.
 #[derive(Debug, Clone, Copy, Default)]
@@ -77,6 +84,32 @@ impl Repeated {
     }
 }
 
+/// Bytes of the rows of the table with the longest rows among those whose texts a plan reads; 0 without such a table.
+pub(crate) fn long_row_bytes(plan: &LogicalPlan, tables: &OpenTables) -> Result<u64, QueryError> {
+    let mut names = Vec::new();
+    let is_text = |field: &FieldRef| *field.data_type() == DataType::Utf8View && !is_tag(field);
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::TableScan(scan) = node
+            && scan.projected_schema.fields().iter().any(is_text)
+        {
+            names.push(scan.table_name.table().to_owned());
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    let mut longest = 0;
+    for name in names {
+        longest = tables.find(&name)?.map_or(0, |table| table.snapshot.row_bytes()).max(longest);
+    }
+    Ok(longest)
+}
+
+/// Returns the rows of a batch, at most `rows_max`, of a statement whose operators may hold `held_max` bytes. Some operators hold many
+/// batches, whatever rows of them they need.
+pub(crate) fn rows_that_fit(row_bytes: u64, held_max: usize, rows_max: usize) -> usize {
+    let rows = (held_max / BATCHES_HELD) as u64 / row_bytes.max(1);
+    usize::try_from(rows).unwrap_or(usize::MAX).clamp(1, rows_max)
+}
+
 /// Whether rows hold values that are copied when a row is repeated. Text columns of tables are views, which are not copied.
 fn has_copied_values(schema: &Schema) -> bool {
     schema.fields().iter().any(|field| is_copied(field.data_type()))
@@ -93,6 +126,15 @@ pub(crate) fn is_copied(data_type: &DataType) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_rows_make_short_batches() {
+        const MIB: usize = 1024 * 1024;
+        let rows = |row_bytes, held_max| rows_that_fit(row_bytes, held_max, 8_192);
+        assert_eq!([0, 1, 500].map(|bytes| rows(bytes, 256 * MIB)), [8_192; 3]);
+        assert_eq!((rows(20_000, 256 * MIB), rows(20_000, 16 * MIB)), (209, 13));
+        assert_eq!(rows(u64::MAX, MIB), 1);
+    }
 
     #[test]
     fn long_constants_and_repeated_text_make_short_batches() {

@@ -20,7 +20,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::admission::Admission;
 use crate::answer::{Answer, Batches};
-use crate::batch_rows::Repeated;
+use crate::batch_rows::{Repeated, long_row_bytes, rows_that_fit};
 use crate::memory::{QueryMemory, TotalMemory};
 use crate::parameter_types::parameter_types;
 use crate::plan_cache::{CachedPlan, PlanCache, PlanInputs};
@@ -224,9 +224,10 @@ impl Engine {
     }
 }
 
-/// What a query reserves: its share of what all queries may allocate.
+/// What a query reserves: three quarters of its share of what all queries may allocate. Few take all of it.
 fn query_bytes(limits: &QueryLimits) -> u64 {
-    scope::allocated_max(limits.memory_bytes_total_max) as u64 / limits.running_max.max(1) as u64
+    let all = scope::allocated_max(limits.memory_bytes_total_max) as u64;
+    all / limits.running_max.max(1) as u64 / 4 * 3
 }
 
 impl Inner {
@@ -270,7 +271,10 @@ impl Inner {
                 }
             }
         };
-        let batch_rows = Repeated::of(&planned.plan)?.batch_rows(self.limits.batch_rows.max(1));
+        let row_bytes = long_row_bytes(&planned.plan, &query.context.tables)?;
+        let batch_rows =
+            rows_that_fit(row_bytes, self.limits.memory_bytes_max, self.limits.batch_rows.max(1));
+        let batch_rows = Repeated::of(&planned.plan)?.batch_rows(batch_rows);
         query.session.limit_batch_rows(batch_rows);
         let operators = self.operators(&planned, &query).await.map_err(|error| query.explain(error))?;
         let context = query.session.task_context(planned.reads_names);

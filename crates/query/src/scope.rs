@@ -7,14 +7,17 @@
 use std::any::Any;
 use std::cell::RefCell;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Once, OnceLock, Weak};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use datafusion::common::runtime::{JoinSetTracer, set_join_set_tracer};
 use futures_util::future::BoxFuture;
-use model::limits::{QueryLimits, STATEMENT_KEPT_BYTES};
+use model::limits::{
+    MEMORY_SAMPLE_INTERVAL, QUERY_READ_AHEAD_BYTES, QUERY_READ_AHEAD_BYTES_MIN, QueryLimits,
+    STATEMENT_KEPT_BYTES,
+};
 use model::{MemoryLevel, MemoryPressure};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -26,6 +29,8 @@ const MIB: usize = 1024 * 1024;
 /// A query may allocate this many times what its operators may account for. No operator accounts for a batch on its way to the next
 /// one or for the result of a function, and a buffer that grows is copied.
 const ALLOCATED_RATIO_MAX: usize = 2;
+/// A job reads ahead this part of what its statement may allocate.
+const READ_AHEAD_SHARE: usize = 32;
 
 /// The bytes that all statements of an engine have allocated, and their limit.
 #[derive(Debug)]
@@ -158,9 +163,9 @@ impl Scope {
             return Err(self.refuse(self.total.max, "all queries together"));
         }
         // The limits of all parts of the process leave room, but a part may take more than it counts. Before the process is killed,
-        // statements end that hold more than a little.
+        // statements pause, and if that does not help, those end that hold more than a little.
         let (pressure, used) = (&self.total.pressure, used as u64);
-        if used > STATEMENT_KEPT_BYTES && pressure.level() == MemoryLevel::Critical {
+        if used > STATEMENT_KEPT_BYTES && pressure.is_critical_for_long() {
             return Err(self.end_over(QueryError::Memory(pressure.shortage(used))));
         }
         Ok(())
@@ -254,6 +259,25 @@ pub(crate) fn checkpoint() -> Result<(), QueryError> {
         scope.settle();
     }
     check(0)
+}
+
+/// Waits while the memory of the process is critically short, for a job of the statement of this thread. Others give theirs back
+/// meanwhile, or the statement ends.
+pub(crate) fn wait_for_memory(dropped: &AtomicBool) {
+    let Some(scope) = current() else { return };
+    while scope.total.pressure.level() == MemoryLevel::Critical
+        && !dropped.load(Ordering::Relaxed)
+        && scope.ended.get().is_none()
+        && scope.has_room(0).is_ok()
+    {
+        std::thread::sleep(MEMORY_SAMPLE_INTERVAL);
+    }
+}
+
+/// Bytes that a job of the statement of this thread reads ahead. Each scan of the statement has up to two such jobs for each thread.
+pub(crate) fn read_ahead_bytes() -> usize {
+    let share = current().map_or(usize::MAX, |scope| scope.max / READ_AHEAD_SHARE);
+    share.clamp(QUERY_READ_AHEAD_BYTES_MIN, QUERY_READ_AHEAD_BYTES)
 }
 
 /// Returns the scope of the statement that this thread works for.

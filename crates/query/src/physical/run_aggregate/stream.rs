@@ -26,6 +26,7 @@ use super::groups::{Group, GroupValues};
 use super::input::FilteredRows;
 use super::run_states::RunStates;
 use crate::physical::scan::Jobs;
+use crate::scope;
 
 /// Bytes of states after which they go to the last stage, however few runs there are.
 const STATE_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -135,6 +136,8 @@ impl Work {
         let _timer = time.timer();
         let mut rows = 0;
         while rows < limits::QUERY_GROUPED_ROWS_PER_JOB && !dropped.load(Ordering::Relaxed) {
+            scope::wait_for_memory(dropped);
+            scope::checkpoint()?;
             let Some((batch, read)) = self.rows.next()? else {
                 self.ended = true;
                 break;

@@ -19,9 +19,7 @@ use model::limits;
 use super::jobs::Jobs;
 use super::partition_rows::PartitionRows;
 use super::shared_readers::{Next, SharedReaders};
-
-/// Bytes after which a job ends, however few rows it has read.
-const JOB_BYTES: usize = 8 * 1024 * 1024;
+use crate::scope;
 
 /// The rows of one partition as a stream.
 pub(super) struct RowStream {
@@ -97,8 +95,11 @@ impl ReadAhead {
     /// Reads until there are enough rows, or no more.
     fn read(mut self, rows_max: usize, mut may_open: bool, dropped: &AtomicBool) -> Result<Self> {
         let (mut rows, mut bytes) = (0, 0);
+        let bytes_max = scope::read_ahead_bytes();
         self.is_at_slice_end = false;
-        while rows < rows_max && bytes < JOB_BYTES && !dropped.load(Ordering::Relaxed) {
+        while rows < rows_max && bytes < bytes_max && !dropped.load(Ordering::Relaxed) {
+            scope::wait_for_memory(dropped);
+            scope::checkpoint()?;
             let batch = match self.rows.step(may_open)? {
                 Next::Item(batch) => batch,
                 Next::SliceEnd => {
