@@ -81,6 +81,9 @@ class Load:
 
     def _client(self, kind: str, number: int):
         act = getattr(self, f"_{kind}")
+        # Before the first row a statement names columns that do not exist.
+        while kind in ("postgres", "sql") and not self.acknowledged and not self.stop.is_set():
+            time.sleep(0.02)
         while not self.stop.is_set():
             try:
                 act(number)

@@ -4,15 +4,17 @@ import contextlib
 import csv
 import io
 import json
+import os
 import random
 import re
+import socket
 import threading
 import time
 from pathlib import Path
 
 import pytest
 import requests
-from harness import packets
+from harness import packets, wait
 from harness.packets import PUBACK, Wire
 from memory_load import Load, status_bytes
 
@@ -70,6 +72,9 @@ def read_until(server, done, answers, faults):
                     reply = session.post(f"{server.url}/api/sql?format=csv", data=sql, timeout=120)
                 except requests.exceptions.ChunkedEncodingError:
                     answers.append(CUT_OFF)
+                    continue
+                # The first row may still be on its way.
+                if reply.status_code == 400 and "does not exist" in reply.text:
                     continue
                 answers.append(reply.status_code)
                 assert reply.status_code in (200, 404, 422, 429, 503), reply.text
@@ -133,8 +138,28 @@ def test_long_rows_and_readers_in_little_memory(own_server):
     server.stop()
 
 
+@pytest.fixture
+def control_group():
+    """A control group with little memory, of either version."""
+    root, limit, swap = Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes", "memory.memsw.limit_in_bytes"
+    if not root.is_dir():
+        root, limit, swap = Path("/sys/fs/cgroup"), "memory.max", "memory.swap.max"
+    group = root / f"tacho-attack-{os.getpid()}"
+    try:
+        group.mkdir()
+        (group / limit).write_text(str(MEMORY))
+    except OSError as error:
+        pytest.skip(f"control groups of memory need root and the controller: {error}")
+    with contextlib.suppress(OSError):
+        (group / swap).write_text(str(MEMORY if "memsw" in swap else 0))
+    yield group
+    # It is empty a moment after its process has ended.
+    wait.until(lambda: not (group / "cgroup.procs").read_text(), "the end of the processes of the control group")
+    group.rmdir()
+
+
 def check_progress(load: Load):
-    """The server lives, and every kind of client has achieved something. Statements may be refused: there is little memory."""
+    """The server lives, and every kind of client has achieved something. Statements and long bodies may be refused: there is little memory."""
     server = load.server
     print(f"done {load.done}, busy {load.busy}, peaks in MiB { {name: peak // MIB for name, peak in load.peaks.items()} }")
     assert server.alive(), f"exit code {server.process.poll()}\n{server.log()[-4000:]}"
@@ -150,6 +175,20 @@ def check_acknowledged(load: Load):
     assert not lost, f"rows that are there, and acknowledged ones: {lost}"
 
 
+def test_all_doors_at_once_in_a_small_control_group(control_group, own_server):
+    """The kernel would kill the process at 256 MiB. It lives, loses nothing that it has acknowledged, and answers most statements."""
+    server = own_server(env=POSTGRES, group=control_group)
+    with Load(server) as load:
+        load.run(30)
+        check_progress(load)
+    done, refused = (sum(counts[kind] for kind in ("postgres", "sql")) for counts in (load.done, load.busy))
+    # Two of the six statements need more than their share; on a slow machine few are tried.
+    assert 2 * done >= refused, f"{refused} statements were refused, and {done} were not"
+    # On the quiet server this statement always has an answer.
+    check_acknowledged(load)
+    server.stop()
+
+
 @pytest.mark.parametrize("limit, mib", [("data", 512), ("data", 1024), ("as", 1024), ("as", 1536)])
 def test_a_resource_limit_is_kept_or_refused_at_the_start(own_server, limit, mib):
     """An allocation above a resource limit would end the process. A limit that is too low is refused with what is needed."""
@@ -163,4 +202,33 @@ def test_a_resource_limit_is_kept_or_refused_at_the_start(own_server, limit, mib
         load.run(4)
         check_progress(load)
     check_acknowledged(load)
+    server.stop()
+
+
+def test_memory_goes_back_after_a_peak(own_server):
+    """Sixty clients request a long history and do not read it. When they have gone, so has the memory."""
+    rows, text, clients = 400, "x" * 10_000, 60
+    server = own_server()
+    device = server.device()
+    for first in range(0, rows, 100):
+        server.api.send(device.token, [{"ts": BEGIN_MS + n, "values": {"text": f"{n} {text}"}} for n in range(first, first + 100)])
+    path = f"/api/plugins/telemetry/DEVICE/{server.api.device_id(device.name)}/values/timeseries?keys=text&startTs=0&endTs=2000000000000&limit={rows}"
+    request = f"GET {path} HTTP/1.1\r\nhost: t\r\nx-authorization: Bearer {server.api.token}\r\n\r\n".encode()
+    before, unread = status_bytes(server, "RssAnon"), []
+    for _ in range(clients):
+        one = socket.socket()
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        one.settimeout(60)
+        one.connect(("127.0.0.1", server.http))
+        one.sendall(request)
+        unread.append(one)
+    for one in unread:
+        one.recv(64)
+    peak = status_bytes(server, "RssAnon")
+    for one in unread:
+        one.close()
+    left_max = before + before // 4 + 64 * MIB
+    assert peak > left_max, "the answers were not in memory"
+    wait.until(lambda: status_bytes(server, "RssAnon") < left_max, f"less than {left_max // MIB} MiB")
+    print(f"{before // MIB} MiB before, {peak // MIB} MiB with {clients} unread answers, then {status_bytes(server, 'RssAnon') // MIB} MiB")
     server.stop()

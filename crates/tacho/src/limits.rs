@@ -14,6 +14,10 @@ pub(crate) const MEMORY_BYTES_MIN: u64 = 192 * 1024 * 1024;
 /// On a machine with little memory: bytes for each arena of the allocator, and bytes of blocks that it returns to the system as soon as they are freed.
 pub(crate) const ALLOCATOR_ARENA_BYTES: u64 = 512 * 1024 * 1024;
 pub(crate) const ALLOCATOR_LARGE_BYTES: i32 = 256 * 1024;
+/// On other machines: bytes of blocks that the allocator always returns when they are freed, which is what glibc's own threshold rises
+/// to, and free bytes at the end of an arena. glibc would keep 64 MiB there.
+pub(crate) const ALLOCATOR_MAPPED_BYTES: i32 = 32 * 1024 * 1024;
+pub(crate) const ALLOCATOR_END_BYTES: i32 = 8 * 1024 * 1024;
 /// Free bytes that the allocator may keep: a sixteenth of the memory, within these bounds, or this part of what is in use.
 pub(crate) const TRIM_RETAINED_BYTES_MIN: u64 = 8 * 1024 * 1024;
 pub(crate) const TRIM_RETAINED_BYTES: u64 = 64 * 1024 * 1024;

@@ -28,8 +28,8 @@ struct Share {
     whole: usize,
 }
 
-const MEMTABLE: Share = Share { small: 24 * MIB, whole: limits::MEMTABLE_BYTES_MAX };
-const FLUSH: Share = Share { small: 10 * MIB, whole: limits::MEMTABLE_FLUSH_BYTES };
+const MEMTABLE: Share = Share { small: 16 * MIB, whole: limits::MEMTABLE_BYTES_MAX };
+const FLUSH: Share = Share { small: 7 * MIB, whole: limits::MEMTABLE_FLUSH_BYTES };
 const LATEST: Share = Share { small: 8 * MIB, whole: limits::LATEST_BYTES_MAX };
 const READ_CACHE: Share = Share { small: 8 * MIB, whole: limits::ARRAY_CACHE_BYTES_MAX };
 /// Bytes of a row group, which is in memory beside its memtable.
@@ -41,10 +41,10 @@ const DOORS: Share = Share { small: 31, whole: 1_000 };
 /// Rows of a batch of a read. Rows of some kilobytes make a large batch.
 const SMALL_BATCH_ROWS: usize = 128;
 /// Statements at once. They share [`SMALL_QUERIES_BYTES`].
-const RUNNING: Share = Share { small: 4, whole: 16 };
+const RUNNING: Share = Share { small: 2, whole: 16 };
 const RUNNING_MIN: usize = 2;
 const SMALL_QUERY_BYTES: usize = 16 * MIB;
-const SMALL_QUERIES_BYTES: usize = 20 * MIB;
+const SMALL_QUERIES_BYTES: usize = 32 * MIB;
 
 impl Share {
     /// The limit for an amount of memory.
@@ -278,9 +278,9 @@ mod tests {
     fn little_memory_makes_all_limits_small_and_usable() {
         let mut raw = RawConfig::default();
         let result = derived(SMALL_BYTES, &[], &mut raw);
-        assert_eq!(raw.store.memtable_bytes_max, 24 * MIB);
-        assert_eq!((raw.query.memory_bytes_max, raw.query.memory_bytes_total_max), (16 * MIB, 20 * MIB));
-        assert_eq!(raw.query.concurrent_max, 4);
+        assert_eq!(raw.store.memtable_bytes_max, 16 * MIB);
+        assert_eq!((raw.query.memory_bytes_max, raw.query.memory_bytes_total_max), (16 * MIB, 32 * MIB));
+        assert_eq!(raw.query.concurrent_max, 2);
         assert_eq!(result.derived.len(), 7);
         for bytes in [1, 1 << 20, 64 << 20, SMALL_BYTES - 1] {
             let mut raw = RawConfig::default();

@@ -295,8 +295,11 @@ fn query(
     within("query.concurrent_max", raw.concurrent_max, 1, 1_024)?;
     within("query.waiting_max", raw.waiting_max, 0, 1_000_000)?;
     within("query.threads", raw.threads, 0, QUERY_THREADS_MAX)?;
+    let timeout = Duration::from_secs(raw.timeout_s.into());
     Ok(QueryLimits {
-        timeout: Duration::from_secs(raw.timeout_s.into()),
+        timeout,
+        // With little memory few statements run at once, and those that wait are no sign of too many clients.
+        waiting_time_max: if memory.is_small() { timeout } else { QueryLimits::default().waiting_time_max },
         memory_bytes_max: raw.memory_bytes_max,
         memory_bytes_total_max: raw.memory_bytes_total_max,
         running_max: raw.concurrent_max,
@@ -304,7 +307,6 @@ fn query(
         threads: raw.threads,
         batch_rows: memory.batch_rows,
         read_cache_bytes_max,
-        ..QueryLimits::default()
     })
 }
 

@@ -7,17 +7,18 @@
 
 #![allow(unsafe_code, reason = "the allocator's settings are functions of C")]
 
-/// Makes the allocator return blocks of a quarter of a MiB and more as soon as they are freed, and share `arenas` arenas. The first
-/// costs a system call for each block, and with few arenas threads wait for each other, so this is for machines with little memory.
+/// Bounds the free bytes at the end of each arena: [`trim`] does not return them. With a number of arenas, which is for machines with
+/// little memory, threads share them and wait for each other, and the allocator returns blocks of a quarter of a MiB and more as soon
+/// as they are freed, which costs a system call for each.
 #[cfg(target_env = "gnu")]
-pub(super) fn save_memory(arenas: i32) {
-    use crate::limits::ALLOCATOR_LARGE_BYTES;
-    let settings = [
-        (libc::M_MMAP_THRESHOLD, ALLOCATOR_LARGE_BYTES),
-        (libc::M_TRIM_THRESHOLD, ALLOCATOR_LARGE_BYTES),
-        (libc::M_ARENA_MAX, arenas),
-    ];
-    for (setting, value) in settings {
+pub(super) fn set_up(arenas: Option<i32>) {
+    use crate::limits::{ALLOCATOR_END_BYTES, ALLOCATOR_LARGE_BYTES, ALLOCATOR_MAPPED_BYTES};
+    let (mapped, end) = match arenas {
+        Some(_) => (ALLOCATOR_LARGE_BYTES, ALLOCATOR_LARGE_BYTES),
+        None => (ALLOCATOR_MAPPED_BYTES, ALLOCATOR_END_BYTES),
+    };
+    let settings = [(libc::M_MMAP_THRESHOLD, mapped), (libc::M_TRIM_THRESHOLD, end)];
+    for (setting, value) in settings.into_iter().chain(arenas.map(|arenas| (libc::M_ARENA_MAX, arenas))) {
         // SAFETY: `mallopt` takes two numbers, and locks the settings that it changes.
         if unsafe { libc::mallopt(setting, value) } == 0 {
             tracing::warn!(setting, "the system's allocator refuses a setting; memory may be short");
@@ -27,9 +28,9 @@ pub(super) fn save_memory(arenas: i32) {
 
 /// Other allocators do this by default.
 #[cfg(not(target_env = "gnu"))]
-pub(super) fn save_memory(_arenas: i32) {}
+pub(super) fn set_up(_arenas: Option<i32>) {}
 
-/// Returns free pages of all arenas to the system. Threads that allocate wait meanwhile.
+/// Returns free pages between blocks of all arenas to the system. Threads that allocate wait meanwhile.
 #[cfg(target_env = "gnu")]
 pub(super) fn trim() {
     // SAFETY: `malloc_trim` takes a number and locks each arena while it looks at it.

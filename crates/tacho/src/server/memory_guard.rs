@@ -78,6 +78,8 @@ impl Watch {
         let now = Instant::now();
         let Some((used, limit)) = most_used(&self.limits, &statm) else { return };
         let (before, level) = hub.memory_pressure().report(used, limit.bytes);
+        let reserved = hub.memory_pressure().reserved();
+        tracing::trace!(used, resident, allocated, reserved, level = level.name(), "a sample of the memory");
         if level > MemoryLevel::Normal && is_due(self.relieved, MEMORY_RELIEF_INTERVAL, now) {
             self.relieved = Some(now);
             hub.relieve_memory();

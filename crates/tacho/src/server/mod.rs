@@ -63,9 +63,7 @@ impl Server {
     pub(crate) fn start(config: &Config, audience: Audience) -> anyhow::Result<Self> {
         config.memory.check().map_err(anyhow::Error::msg)?;
         // Before the threads start: each chooses its arena with its first allocation.
-        if let Some(arenas) = config.memory.arenas() {
-            allocator::save_memory(arenas);
-        }
+        allocator::set_up(config.memory.arenas());
         let mut runtime = Builder::new_multi_thread();
         if config.memory.has_resource_limit() {
             runtime.max_blocking_threads(LIMITED_BLOCKING_THREADS);

@@ -109,10 +109,12 @@ impl HttpState {
         self.options.memory.of(limits::ANSWER_BYTES_MAX)
     }
 
-    /// Bytes that a history takes while it is read.
-    pub(crate) fn history_bytes(&self) -> u64 {
+    /// Bytes that a history of at most `values` values takes while it is read. A value may be the longest text.
+    pub(crate) fn history_bytes(&self, values: usize) -> u64 {
+        let longest = values.saturating_mul(self.hub.limits().text_value_bytes_max);
+        let answer = longest.min(self.answer_bytes_max()) as u64;
         let share = self.hub.memory_pressure().available() / HISTORY_SHARE_MAX;
-        (self.answer_bytes_max() as u64 * HISTORY_MEMORY_FACTOR).min(share)
+        (answer * HISTORY_MEMORY_FACTOR).min(share)
     }
 
     /// Counts a refusal.

@@ -86,7 +86,7 @@ async fn read(
     let strict = params.flag("useStrictDataTypes")?;
     let (hub, pool_of) = (Arc::clone(&state.hub), Arc::clone(state));
     let bytes_max = state.answer_bytes_max();
-    let is_history = matches!(wanted, ValuesRequest::History(_));
+    let values = wanted.history_values();
     let read = move || match wanted {
         ValuesRequest::Latest(keys) => {
             let found = hub.shown_latest(session.caller(), &shown, keys.as_deref())?;
@@ -100,9 +100,11 @@ async fn read(
             Ok(json_response(Body::new(answer.into_body())))
         }
     };
-    match is_history {
-        true => state.reads.run_large(state.hub.memory_pressure(), state.history_bytes(), read).await?,
-        false => state.reads.run(read).await?,
+    match values {
+        Some(values) => {
+            state.reads.run_large(state.hub.memory_pressure(), state.history_bytes(values), read).await?
+        }
+        None => state.reads.run(read).await?,
     }
 }
 
@@ -140,7 +142,7 @@ async fn values_of_many(
                     }
                 }
             };
-            state.reads.run_large(state.hub.memory_pressure(), state.history_bytes(), read).await?
+            state.reads.run_large(state.hub.memory_pressure(), state.history_bytes(usize::MAX), read).await?
         }
         Selection::Groups(named) => {
             let request = wanted.reduced()?;
@@ -153,7 +155,7 @@ async fn values_of_many(
                     Histories { hub: &hub, caller: session.caller(), request: &request, form, bytes_max };
                 histories.of_groups(&groups, &workers())
             };
-            state.reads.run_large(state.hub.memory_pressure(), state.history_bytes(), read).await?
+            state.reads.run_large(state.hub.memory_pressure(), state.history_bytes(usize::MAX), read).await?
         }
     };
     Ok(json_response(Body::new(answer?.into_body())))
@@ -193,6 +195,14 @@ enum ValuesRequest {
 }
 
 impl ValuesRequest {
+    /// Most values of the history of one device; `None` for latest values.
+    fn history_values(&self) -> Option<usize> {
+        match self {
+            Self::Latest(_) => None,
+            Self::History(request) => Some(request.limit.saturating_mul(request.keys.len())),
+        }
+    }
+
     fn parse(params: &Params) -> Result<Self, ApiError> {
         let keys = unique_keys(params.keys())?;
         let (start, end) = match (params.number::<i64>("startTs")?, params.number::<i64>("endTs")?) {

@@ -451,7 +451,7 @@ impl<'a> SocketSession<'a> {
             }
         };
         let pressure = self.state.hub.memory_pressure();
-        let bytes = if latest > 0 { UPDATE_BYTES_MAX as u64 } else { self.state.history_bytes() };
+        let bytes = if latest > 0 { UPDATE_BYTES_MAX as u64 } else { self.state.history_bytes(usize::MAX) };
         let results = match self.state.reads.run_large(pressure, bytes, work).await {
             Ok(results) => results,
             Err(error) => vec![Err(error.into()); job.len()],
