@@ -7,7 +7,7 @@ use pgwire::error::{ErrorInfo, PgWireError};
 use pgwire::messages::PgWireBackendMessage;
 use wire::postgres::Malformed;
 
-use super::statement::StatementError;
+use super::statement_error::StatementError;
 use crate::blocking::PoolError;
 use crate::budget::{OverBudget, Scope};
 

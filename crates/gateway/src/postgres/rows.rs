@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    DurationNanosecondType, Int8Type, TimestampMicrosecondType, TimestampMillisecondType,
-    TimestampNanosecondType, TimestampSecondType,
+    DurationNanosecondType, Int8Type, Time64MicrosecondType, Time64NanosecondType, TimestampMicrosecondType,
+    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
 };
 use arrow_array::{
     Array, ArrayRef, BooleanArray, Date32Array, Decimal128Array, DurationMicrosecondArray, Float32Array,
@@ -26,7 +26,7 @@ use pgwire::api::results::{DataRowEncoder, FieldFormat, FieldInfo};
 use super::arrays::{Lists, element_of};
 use super::error::PgError;
 use super::numeric;
-use super::value_text::{TimeText, write_day, write_f32, write_f64};
+use super::value_text::{TimeText, write_day, write_f32, write_f64, write_time_of_day};
 use super::values::{EPOCH_DAYS, EPOCH_US, Fields};
 
 /// The length of a NULL.
@@ -128,6 +128,8 @@ enum Values {
         unit: TimeUnit,
         text: TimeText,
     },
+    /// Times of day, in their unit.
+    TimeOfDay(Int64Array, TimeUnit),
     Numeric {
         digits: Decimal128Array,
         scale: u8,
@@ -160,6 +162,14 @@ impl Values {
                 if zone.as_deref().is_none_or(|zone| ["UTC", "+00:00"].contains(&zone)) =>
             {
                 Self::Time { counts: counts(array, *unit), unit: *unit, text: TimeText::new(zone.is_some()) }
+            }
+            (DataType::Time64(TimeUnit::Microsecond), &Type::TIME) => {
+                let counts = array.as_primitive::<Time64MicrosecondType>().reinterpret_cast();
+                Self::TimeOfDay(counts, TimeUnit::Microsecond)
+            }
+            (DataType::Time64(TimeUnit::Nanosecond), &Type::TIME) => {
+                let counts = array.as_primitive::<Time64NanosecondType>().reinterpret_cast();
+                Self::TimeOfDay(counts, TimeUnit::Nanosecond)
             }
             (DataType::Decimal128(_, scale @ 0..), &Type::NUMERIC) => {
                 Self::Numeric { digits: array.as_primitive().clone(), scale: scale.unsigned_abs() }
@@ -215,6 +225,7 @@ impl Values {
                 let since_2000 = micros(counts.value(row), *unit)?.checked_sub(EPOCH_US);
                 out.put_i64(since_2000.ok_or_else(|| out_of_range("timestamp"))?);
             }
+            Self::TimeOfDay(counts, unit) => out.put_i64(micros(counts.value(row), *unit)?),
             Self::Numeric { digits, scale } => numeric::write_binary(digits.value(row), *scale, out),
             Self::Interval(_) | Self::Difference(_) => {
                 let Interval { months, days, micros } = self.interval(row);
@@ -241,6 +252,7 @@ impl Values {
             Self::Text(array) => out.put_slice(array.value(row).as_bytes()),
             Self::TextView(array) => out.put_slice(array.value(row).as_bytes()),
             Self::Time { counts, unit, text } => text.write(micros(counts.value(row), *unit)?, out),
+            Self::TimeOfDay(counts, unit) => write_time_of_day(micros(counts.value(row), *unit)?, out),
             Self::Numeric { digits, scale } => numeric::write_text(digits.value(row), *scale, out),
             Self::Interval(_) | Self::Difference(_) => {
                 write!(out, "{}", self.interval(row)).expect("BUG: memory takes text");

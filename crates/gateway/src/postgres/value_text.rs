@@ -131,6 +131,15 @@ impl TimeText {
     }
 }
 
+/// Appends a time of day, without needless zeros behind the seconds.
+pub(super) fn write_time_of_day(micros: i64, out: &mut BytesMut) {
+    let seconds = micros / 1_000_000;
+    let fraction = format!(".{:06}", micros % 1_000_000);
+    let fraction = fraction.trim_end_matches('0').trim_end_matches('.');
+    let (hours, minutes) = (seconds / 3_600, seconds / 60 % 60);
+    write!(out, "{hours:02}:{minutes:02}:{:02}{fraction}", seconds % 60).expect("BUG: memory takes text");
+}
+
 /// Appends a date that is given in days since 1970-01-01.
 pub(super) fn write_day(days: i32, out: &mut BytesMut) {
     let date = Timestamp::from_micros(i64::from(days) * DAY_US).date();

@@ -18,6 +18,8 @@ use crate::tls::{HandshakeError, Tls, handshake};
 
 /// The type of the message that has a row.
 const DATA_ROW: u8 = b'D';
+/// The type of the message that has a piece of COPY.
+const COPY_DATA: u8 = b'd';
 
 /// A socket with its undecoded input and its unsent output.
 #[derive(Debug)]
@@ -188,8 +190,24 @@ impl Wire {
         &mut self,
         write: impl FnOnce(&mut BytesMut) -> Result<(), PgError>,
     ) -> Result<(), PgError> {
+        self.push_body(DATA_ROW, write)
+    }
+
+    /// Adds a message with a piece of COPY to the output. `write` appends its body.
+    pub(super) fn push_copied(
+        &mut self,
+        write: impl FnOnce(&mut BytesMut) -> Result<(), PgError>,
+    ) -> Result<(), PgError> {
+        self.push_body(COPY_DATA, write)
+    }
+
+    fn push_body(
+        &mut self,
+        kind: u8,
+        write: impl FnOnce(&mut BytesMut) -> Result<(), PgError>,
+    ) -> Result<(), PgError> {
         let before = self.output.len();
-        self.output.put_u8(DATA_ROW);
+        self.output.put_u8(kind);
         let start = self.output.len();
         self.output.put_i32(0);
         let written = write(&mut self.output).and_then(|()| {

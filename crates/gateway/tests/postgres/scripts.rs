@@ -158,6 +158,11 @@ async fn tables_are_joined_and_windows_move() {
 }
 
 #[tokio::test]
+async fn statements_over_rows_of_their_own_have_postgresqls_answers() {
+    run("postgresql.slt").await;
+}
+
+#[tokio::test]
 async fn the_catalog_is_that_of_postgresql() {
     run("catalog.slt").await;
 }

@@ -148,6 +148,12 @@ impl Session {
                 // A finished portal returns no more rows.
                 self.keep_portal(name.into(), portal)?;
             }
+            Statement::Copy { options, .. } => {
+                self.start(&mut portal).await?;
+                if let Some(rows) = &mut portal.rows {
+                    self.copy_out(rows, options).await?;
+                }
+            }
             Statement::Delete(_) => {
                 let Work::Deletion(deletion) = &parsed.work else {
                     return Err(

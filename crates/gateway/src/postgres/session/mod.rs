@@ -2,6 +2,7 @@
 //!
 //! After an error in the extended protocol everything up to the next Sync is left out, as the protocol demands.
 
+mod copy;
 mod extended;
 mod run;
 mod simple;
@@ -26,7 +27,7 @@ use super::error::PgError;
 use super::portal::{Parsed, Portal};
 use super::settings::Settings;
 use super::state::PostgresState;
-use super::statement::StatementError;
+use super::statement_error::StatementError;
 use super::wire::{Ended, Wire};
 use crate::acceptor::{Gate, Stop, StopSignal};
 use crate::blocking::BlockingPool;

@@ -49,6 +49,10 @@ impl Session {
                 let progress = self.send_rows(&mut rows, &fields, usize::MAX).await?;
                 self.push_progress("SELECT", progress)?;
             }
+            Statement::Copy { query, options } => {
+                let mut rows = Rows::new(self.ask(&query).await?);
+                self.copy_out(&mut rows, &options).await?;
+            }
             Statement::Delete(text) => {
                 let (hub, reader) = (self.hub.clone(), self.reader());
                 let preparing = hub.prepare_sql_deletion(&text, &[], &reader);
