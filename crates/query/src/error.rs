@@ -236,7 +236,10 @@ impl From<DataFusionError> for QueryError {
             DataFusionError::Internal(message) if message.contains("Uncomparable values") => {
                 Self::unsupported("min and max of lists of lists")
             }
-            DataFusionError::Internal(message) => Self::Bug { message: message.clone() },
+            DataFusionError::Internal(message) => Self::unsupported(format!(
+                "this form of the statement; write it in another way and report it. The engine says: {}",
+                without_blame(message)
+            )),
             DataFusionError::ExecutionJoin(error) => Self::Bug { message: error.to_string() },
             other => Self::Bug { message: other.strip_backtrace() },
         }

@@ -8,12 +8,13 @@ use datafusion::catalog::cte_worktable::CteWorkTable;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::{DFSchema, DataFusionError, Result, TableReference};
 use datafusion::datasource::provider_as_source;
-use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner};
+use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, RelationPlanner};
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{AggregateUDF, Expr, HigherOrderUDF, ScalarUDF, TableSource, WindowUDF};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 
 use crate::catalog::Catalog;
+use crate::joins::JoinPlanner;
 use crate::planning_environment::PlanningEnvironment;
 use crate::planning_session::PlanningSession;
 use crate::{gapfill, postgres};
@@ -23,11 +24,18 @@ pub(crate) struct NameLookup<'a> {
     environment: &'a PlanningEnvironment,
     session: &'a PlanningSession,
     catalog: Catalog,
+    /// Plans joins with common columns, if the statement has some.
+    joins: Vec<Arc<dyn RelationPlanner>>,
 }
 
 impl<'a> NameLookup<'a> {
-    pub(crate) fn new(environment: &'a PlanningEnvironment, session: &'a PlanningSession) -> Self {
-        Self { environment, session, catalog: session.catalog() }
+    pub(crate) fn new(
+        environment: &'a PlanningEnvironment,
+        session: &'a PlanningSession,
+        joins: Option<Arc<JoinPlanner>>,
+    ) -> Self {
+        let joins = joins.into_iter().map(|planner| planner as _).collect();
+        Self { environment, session, catalog: session.catalog(), joins }
     }
 }
 
@@ -57,6 +65,10 @@ impl ContextProvider for NameLookup<'_> {
 
     fn get_expr_planners(&self) -> &[Arc<dyn ExprPlanner>] {
         &self.environment.functions.expression_planners
+    }
+
+    fn get_relation_planners(&self) -> &[Arc<dyn RelationPlanner>] {
+        &self.joins
     }
 
     fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {

@@ -17,10 +17,11 @@ use datafusion::sql::planner::{NullOrdering, ParserOptions, PlannerContext, SqlT
 
 use crate::binding::{When, bind};
 use crate::functions::bounded::optimizing;
+use crate::joins::JoinPlanner;
 use crate::name_lookup::NameLookup;
 use crate::planning_environment::PlanningEnvironment;
 use crate::planning_session::PlanningSession;
-use crate::{QueryError, gapfill, postgres, semantics, wildcard};
+use crate::{QueryError, gapfill, joins, order_names, postgres, semantics, wildcard};
 
 /// Makes plans of statements. One planner serves all queries.
 #[derive(Debug)]
@@ -47,17 +48,41 @@ impl Planner {
         postgres::rewrite(&mut statement, &self.environment.functions);
         postgres::name_comparisons(&mut statement);
         postgres::normalize_forms(&mut statement);
+        order_names::by_position(&mut statement);
+        postgres::keep_casts(&mut statement, &self.environment.functions);
         gapfill::name_fills(&mut statement);
         // If the planner refuses the narrowed statement, it also refuses the original one, with an error in the words of the user.
         let all_columns = wildcard::narrowed(&statement)
-            .and_then(|narrow| self.to_plan(narrow, parameters, session).ok())
+            .and_then(|narrow| self.to_plan(narrow, parameters, session, None).ok())
             .and_then(wildcard::widened);
         let plan = match all_columns {
             Some(plan) => plan,
-            None => self.to_plan(statement, parameters, session)?,
+            None => self.with_joins(statement, parameters, session)?,
         };
         refuse_writes(&plan)?;
         Ok(plan)
+    }
+
+    /// Plans a statement whose joins may have common columns.
+    fn with_joins(
+        &self,
+        mut statement: Statement,
+        parameters: &[Option<DataType>],
+        session: &PlanningSession,
+    ) -> Result<LogicalPlan, QueryError> {
+        if !joins::enclose(&mut statement) {
+            return order_names::settle(self.to_plan(statement, parameters, session, None)?);
+        }
+        let planner = Arc::new(JoinPlanner::default());
+        loop {
+            let mut qualified = statement.clone();
+            joins::qualify(&mut qualified);
+            let plan = self.to_plan(qualified, parameters, session, Some(Arc::clone(&planner)));
+            // Names can be qualified when the keys of the NATURAL joins are known.
+            if !joins::name_keys(&mut statement, &planner) {
+                return Ok(joins::without_marks(order_names::settle(plan?)?)?);
+            }
+        }
     }
 
     fn to_plan(
@@ -65,8 +90,9 @@ impl Planner {
         statement: Statement,
         parameters: &[Option<DataType>],
         session: &PlanningSession,
+        joins: Option<Arc<JoinPlanner>>,
     ) -> Result<LogicalPlan, QueryError> {
-        let lookup = NameLookup::new(&self.environment, session);
+        let lookup = NameLookup::new(&self.environment, session, joins);
         let resolver = SqlToRel::new_with_options(&lookup, parser_options());
         let fields = parameters.iter().map(|data_type| data_type.clone().map(parameter_field)).collect();
         let mut context = PlannerContext::new().with_prepare_param_data_types(fields);

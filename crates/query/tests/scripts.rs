@@ -81,6 +81,11 @@ fn names_are_listed() {
 }
 
 #[test]
+fn statements_over_rows_of_their_own_have_postgresqls_answers() {
+    run("postgresql.slt");
+}
+
+#[test]
 fn an_order_is_never_lost() {
     run("order.slt");
 }

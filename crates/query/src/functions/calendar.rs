@@ -1,6 +1,6 @@
 //! Parts of times and intervals, as PostgreSQL's `extract`, `date_trunc` and `age` compute them.
 
-use chrono::{Datelike, NaiveDate};
+use chrono::{Datelike, Months, NaiveDate};
 use model::Timestamp;
 
 use super::by_value::{interval_out_of_range, time_out_of_range};
@@ -262,6 +262,19 @@ fn days_in_month(date: NaiveDate) -> i32 {
         if date.month() == 12 { (date.year() + 1, 1) } else { (date.year(), date.month() + 1) };
     let next = NaiveDate::from_ymd_opt(year, month, 1);
     next.and_then(|next| next.pred_opt()).map_or(31, |last| last.day() as i32)
+}
+
+/// Returns the time an interval later. Months keep the day as far as the month has it.
+pub(super) fn later(micros: i64, interval: Interval) -> Result<i64, QueryError> {
+    let day = date(micros)?;
+    let months = Months::new(interval.months.unsigned_abs());
+    let day =
+        if interval.months < 0 { day.checked_sub_months(months) } else { day.checked_add_months(months) };
+    let start = midnight(day.ok_or_else(time_out_of_range)?)?;
+    let added =
+        i64::from(interval.days).checked_mul(DAY_US).and_then(|days| days.checked_add(interval.micros));
+    let rest = added.and_then(|added| added.checked_add(micros.rem_euclid(DAY_US)));
+    rest.and_then(|rest| start.checked_add(rest)).ok_or_else(time_out_of_range)
 }
 
 /// Computes `interval * factor`. The fraction of months becomes days, the fraction of days becomes a time.

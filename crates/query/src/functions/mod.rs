@@ -1,5 +1,6 @@
 //! The functions of the dialect: those of DataFusion, and those that time series and PostgreSQL's clients need beyond them.
 
+mod avg;
 pub(crate) mod bounded;
 mod by_value;
 mod calendar;
@@ -8,9 +9,12 @@ pub(crate) mod date_bin;
 pub(crate) mod fill;
 mod first_last;
 mod json;
+pub(crate) mod kept_cast;
 pub(crate) mod maths;
 pub(crate) mod once;
 pub(crate) mod pattern_match;
+mod percentile;
+mod spans;
 pub(crate) mod sum;
 mod template;
 pub(crate) mod text_concat;
@@ -79,9 +83,12 @@ impl Functions {
         first_last::functions().into_iter().for_each(|function| self.add_aggregate(function));
         counter::functions().into_iter().for_each(|function| self.add_aggregate(function));
         self.add_aggregate(sum::function());
+        self.add_aggregate(avg::function());
+        self.add_aggregate(percentile::function());
         fill::functions().into_iter().for_each(|function| self.add_window(function));
         self.add_scalar(date_bin::function());
         self.add_scalar(time_bucket::function());
+        self.add_scalar(kept_cast::function());
         maths::functions().into_iter().for_each(|function| self.add_scalar(function));
         texts::functions().into_iter().for_each(|function| self.add_scalar(function));
         times::functions().into_iter().for_each(|function| self.add_scalar(function));

@@ -1,7 +1,7 @@
 //! `sum(x)` of 64-bit integers, which is numeric: it neither overflows nor loses a digit.
 //!
 //! In PostgreSQL the sum of bigint is numeric, and the sum of smaller integers is bigint. DataFusion's function computes all sums,
-//! here over wider numbers.
+//! here over wider numbers. The sum of intervals is computed by [`spans`].
 
 use std::sync::Arc;
 
@@ -17,6 +17,8 @@ use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, GroupsAccumulator, ReversedUDAF, Signature,
     Volatility,
 };
+
+use super::spans::{self, Outcome};
 
 /// The type of sums of 64-bit integers. 2^63 has 19 digits, so the sum of 10^19 rows still fits.
 pub(crate) const SUM_OF_BIGINT: DataType = DataType::Decimal128(38, 0);
@@ -45,31 +47,38 @@ impl AggregateUDFImpl for Sum {
         {
             return Ok(types.to_vec());
         }
-        let field = |data_type: &DataType| Arc::new(Field::new("value", data_type.clone(), true));
-        let fields: Vec<FieldRef> = types.iter().map(|data_type| field(data_type) as _).collect();
-        let coerced = fields_with_udf(&fields, sum_udaf().as_ref())?;
-        Ok(coerced.iter().map(|field| field.data_type().clone()).collect())
+        match types {
+            [span] if spans::is_span(span) => Ok(types.to_vec()),
+            _ => coerced(types, &sum_udaf()),
+        }
     }
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         match &types[0] {
             DataType::Int8 | DataType::Int16 | DataType::Int32 => Ok(DataType::Int64),
             DataType::Int64 | DataType::UInt64 => Ok(SUM_OF_BIGINT),
+            span if spans::is_span(span) => Ok(spans::INTERVAL),
             _ => sum_udaf().return_type(types),
         }
     }
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        if spans::are_spans(&args) {
+            return spans::accumulator(&args, Outcome::Sum);
+        }
         let sum = args.return_field.data_type().clone();
         Ok(Box::new(Widened { inner: sum_udaf().accumulator(args)?, sum }))
     }
 
     fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
+        if spans::is_span(args.input_fields[0].data_type()) {
+            return Ok(spans::state_fields(&args));
+        }
         sum_udaf().state_fields(args)
     }
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {
-        sum_udaf().groups_accumulator_supported(args)
+        !spans::are_spans(&args) && sum_udaf().groups_accumulator_supported(args)
     }
 
     fn create_groups_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
@@ -78,6 +87,9 @@ impl AggregateUDFImpl for Sum {
     }
 
     fn create_sliding_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        if spans::are_spans(&args) {
+            return spans::accumulator(&args, Outcome::Sum);
+        }
         let sum = args.return_field.data_type().clone();
         Ok(Box::new(Widened { inner: sum_udaf().create_sliding_accumulator(args)?, sum }))
     }
@@ -89,6 +101,14 @@ impl AggregateUDFImpl for Sum {
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
         AggregateOrderSensitivity::Insensitive
     }
+}
+
+/// Returns the types that a function of DataFusion takes for these.
+pub(super) fn coerced(types: &[DataType], function: &AggregateUDF) -> Result<Vec<DataType>> {
+    let field = |data_type: &DataType| Arc::new(Field::new("value", data_type.clone(), true));
+    let fields: Vec<FieldRef> = types.iter().map(|data_type| field(data_type) as _).collect();
+    let coerced = fields_with_udf(&fields, function)?;
+    Ok(coerced.iter().map(|field| field.data_type().clone()).collect())
 }
 
 /// Converts values to the type of their sum.

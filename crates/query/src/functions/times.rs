@@ -160,6 +160,19 @@ const IS_FINITE: &[Form] = &[
     form(&[INTERVAL], Bool, |_| Ok(Value::Bool(true))),
 ];
 
+/// `(start, end) OVERLAPS (start, end)`, where an interval stands for an end.
+const OVERLAP: &[Form] = &[
+    form(&[Zoned, Zoned, Zoned, Zoned], Bool, overlap),
+    form(&[Zoned, INTERVAL, Zoned, INTERVAL], Bool, overlap),
+    form(&[Zoned, Zoned, Zoned, INTERVAL], Bool, overlap),
+    form(&[Zoned, INTERVAL, Zoned, Zoned], Bool, overlap),
+    form(&[Local, Local, Local, Local], Bool, overlap),
+    form(&[Local, INTERVAL, Local, INTERVAL], Bool, overlap),
+    form(&[Local, Local, Local, INTERVAL], Bool, overlap),
+    form(&[Local, INTERVAL, Local, Local], Bool, overlap),
+    form(&[Time, Time, Time, Time], Bool, overlap),
+];
+
 /// `timestamp(p)`: a time rounded to `p` digits of its seconds.
 const ROUNDED: &[Form] = &[
     form(&[Zoned, Int], Zoned, |args| Ok(Value::Zoned(rounded(args)?))),
@@ -213,6 +226,7 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
         ("make_time", MAKE_TIME),
         ("isfinite", IS_FINITE),
         ("round_time", ROUNDED),
+        ("times_overlap", OVERLAP),
     ]
     .map(|(name, forms)| function(name, forms))
     .into()
@@ -301,6 +315,21 @@ fn rounded(args: &[Value<'_>]) -> Result<i64, QueryError> {
     let time = micros(&args[0]);
     let up = time.checked_add(step / 2).ok_or_else(time_out_of_range)?;
     Ok(up.div_euclid(step) * step)
+}
+
+fn overlap(args: &[Value<'_>]) -> Result<Value<'static>, QueryError> {
+    let range = |start: &Value<'_>, end: &Value<'_>| {
+        let start = micros(start);
+        let end = match end {
+            Value::Interval(interval) => calendar::later(start, *interval)?,
+            end => micros(end),
+        };
+        Ok::<_, QueryError>((start.min(end), start.max(end)))
+    };
+    let (first, second) = (range(&args[0], &args[1])?, range(&args[2], &args[3])?);
+    // A range has no end, unless it is one point.
+    let is_overlap = first.0 == second.0 || (first.0 < second.1 && second.0 < first.1);
+    Ok(Value::Bool(is_overlap))
 }
 
 fn made_timestamp(args: &[Value<'_>]) -> Result<i64, QueryError> {

@@ -24,7 +24,7 @@ const fn empty(name: &'static str, columns: &'static str) -> System {
 }
 
 /// The tables of `pg_catalog`. Their order determines their numbers, so new ones come at the end.
-pub(super) const PG_CATALOG: [System; 59] = [
+pub(super) const PG_CATALOG: [System; 63] = [
     filled("pg_namespace", "oid nspname:text nspowner nspacl:texts"),
     filled(
         "pg_class",
@@ -210,6 +210,26 @@ pub(super) const PG_CATALOG: [System; 59] = [
     empty("pg_ts_dict", "oid dictname:text dictnamespace dictowner dicttemplate dictinitoption:text"),
     empty("pg_seclabel", "objoid classoid objsubid:int provider:text label:text"),
     empty("pg_init_privs", "objoid classoid objsubid:int privtype:text initprivs:texts"),
+    filled(
+        "pg_stat_activity",
+        "datid datname:text pid:int leader_pid:int? usesysid usename:text application_name:text client_addr:text? \
+         client_hostname:text? client_port:int? backend_start:text? xact_start:text? query_start:text? state_change:text? \
+         wait_event_type:text? wait_event:text? state:text backend_xid:int? backend_xmin:int? query_id:int? query:text \
+         backend_type:text",
+    ),
+    empty(
+        "pg_locks",
+        "locktype:text database relation page:int tuple:int virtualxid:text transactionid:int classid objid objsubid:int \
+         virtualtransaction:text pid:int mode:text granted:bool fastpath:bool waitstart:text",
+    ),
+    filled(
+        "pg_stat_user_tables",
+        "relid schemaname:text relname:text seq_scan seq_tup_read idx_scan:oid? idx_tup_fetch:oid? n_tup_ins n_tup_upd n_tup_del \
+         n_tup_hot_upd n_live_tup n_dead_tup n_mod_since_analyze n_ins_since_vacuum last_vacuum:text? \
+         last_autovacuum:text? last_analyze:text? last_autoanalyze:text? vacuum_count autovacuum_count analyze_count \
+         autoanalyze_count",
+    ),
+    filled("pg_keywords", "word:text catcode:text barelabel:bool catdesc:text baredesc:text"),
 ];
 
 /// The tables of `information_schema` except `routines` and `parameters`, which DataFusion provides.

@@ -3,14 +3,15 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, ArrayElemTypeDef, BinaryOperator, DataType, Expr, Fetch, Function, FunctionArg,
-    FunctionArgExpr, FunctionArguments, LimitClause, Query, Subscript, TableAlias, TableAliasColumnDef,
-    TableFactor, VisitorMut,
+    AccessExpr, ArrayElemTypeDef, BinaryOperator, CaseWhen, DataType, Expr, Fetch, Function, FunctionArg,
+    FunctionArgExpr, FunctionArguments, Ident, LimitClause, Query, SetExpr, Subscript, TableAlias,
+    TableAliasColumnDef, TableFactor, VisitorMut,
 };
 
 use super::arrays;
-use crate::parsed::{self, call, cast, last_part, named, number, take, text_of};
+use crate::parsed::{self, call, cast, last_part, named, number, parsed_query, take, text_of};
 use crate::walk::walk_mut;
 
 /// Window functions whose results are unsigned in DataFusion, so that differences of them would wrap.
@@ -26,6 +27,9 @@ const RENAMED: [(&str, &str); 4] = [
     ("every", "bool_and"),
     ("variance", "var_samp"),
 ];
+
+/// An index behind the end of each array.
+const ARRAY_END: u64 = i32::MAX as u64;
 
 /// Functions that write a value of any type as a constant.
 const QUOTES: [&str; 2] = ["quote_literal", "quote_nullable"];
@@ -58,6 +62,9 @@ impl VisitorMut for Forms {
     }
 
     fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        if let Some(numbered) = numbered(factor) {
+            *factor = numbered;
+        }
         match factor {
             TableFactor::Table { args: Some(_), alias: Some(alias), .. } => name_column(alias),
             TableFactor::UNNEST { alias: Some(alias), array_exprs, .. } if array_exprs.len() == 1 => {
@@ -100,8 +107,13 @@ impl VisitorMut for Forms {
             }
             Expr::CompoundFieldAccess { access_chain, .. } => {
                 for access in access_chain {
-                    if let AccessExpr::Subscript(Subscript::Index { index }) = access {
-                        at_least_one(index);
+                    match access {
+                        AccessExpr::Subscript(Subscript::Index { index }) => at_least_one(index),
+                        AccessExpr::Subscript(Subscript::Slice { lower_bound, upper_bound, .. }) => {
+                            *lower_bound = Some(bound(lower_bound.take(), 1, 1));
+                            *upper_bound = Some(bound(upper_bound.take(), 0, ARRAY_END));
+                        }
+                        AccessExpr::Dot(_) => {}
                     }
                 }
             }
@@ -122,6 +134,44 @@ fn of_text(call: &mut Function) {
 
 fn of_two(name: &str, left: &mut Expr, right: &mut Expr) -> Expr {
     call(name, vec![take(left), take(right)])
+}
+
+/// Rewrites a bound of a slice. Elements count from 1; DataFusion counts smaller bounds from the end.
+fn bound(given: Option<Expr>, least: u64, usual: u64) -> Expr {
+    let Some(given) = given else { return number(usual) };
+    let is_small = Expr::BinaryOp {
+        left: Box::new(given.clone()),
+        op: BinaryOperator::Lt,
+        right: Box::new(number(least)),
+    };
+    Expr::Case {
+        case_token: AttachedToken::empty(),
+        end_token: AttachedToken::empty(),
+        operand: None,
+        conditions: vec![CaseWhen { condition: is_small, result: number(least) }],
+        else_result: Some(Box::new(given)),
+    }
+}
+
+/// Rewrites `unnest(list) WITH ORDINALITY` to a query that numbers the rows.
+fn numbered(factor: &mut TableFactor) -> Option<TableFactor> {
+    let TableFactor::UNNEST { alias, with_ordinality: with_ordinality @ true, .. } = factor else {
+        return None;
+    };
+    *with_ordinality = false;
+    let outer = alias.take().unwrap_or_else(|| named_table(Ident::new("unnest"), Vec::new()));
+    let column = outer.columns.first().map_or_else(|| outer.name.clone(), |column| column.name.clone());
+    let column = TableAliasColumnDef { name: column, data_type: None };
+    *alias = Some(named_table(Ident::new("numbered"), vec![column]));
+    let mut query = parsed_query("SELECT *, CAST(row_number() OVER () AS BIGINT) AS ordinality FROM nothing");
+    if let SetExpr::Select(select) = &mut *query.body {
+        select.from.first_mut()?.relation = factor.clone();
+    }
+    Some(TableFactor::Derived { lateral: false, subquery: Box::new(query), alias: Some(outer), sample: None })
+}
+
+fn named_table(name: Ident, columns: Vec<TableAliasColumnDef>) -> TableAlias {
+    TableAlias { explicit: true, name, columns, at: None }
 }
 
 /// Rewrites an index of an array. Elements count from 1; DataFusion counts smaller indexes from the end.

@@ -63,7 +63,7 @@ const NO: Compute = |_, _| Ok(Cell::Bool(false));
 const USER: Compute = |_, tables| Ok(tables.user().into());
 const DATABASE: Compute = |_, tables| Ok(tables.catalog().into());
 
-const FUNCTIONS: [Known; 78] = [
+const FUNCTIONS: [Known; 79] = [
     text("version", |_, _| Ok(VERSION.into())),
     text("current_user", USER),
     text("session_user", USER),
@@ -134,6 +134,7 @@ const FUNCTIONS: [Known; 78] = [
     truth("pg_relation_is_publishable", NO),
     truth("pg_is_in_recovery", NO),
     truth("pg_is_other_temp_schema", NO),
+    number("pg_backend_pid", |_, _| Ok(relations::process_id().into())),
     number("pg_my_temp_schema", |_, _| Ok(0.into())),
     text("pg_get_expr", NOTHING),
     text("pg_get_constraintdef", NOTHING),

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    self, AccessExpr, ArrayElemTypeDef, DataType, ExactNumberInfo, Expr, Ident, ObjectName, Query,
-    SelectItem, SetExpr, TimezoneInfo, TrimWhereField,
+    self, AccessExpr, ArrayElemTypeDef, BinaryOperator, DataType, ExactNumberInfo, Expr, Ident, ObjectName,
+    Query, SelectItem, SetExpr, TimezoneInfo, TrimWhereField,
 };
 
 /// The name of a column for which PostgreSQL finds none.
@@ -31,7 +31,7 @@ fn of_query(query: &Query) -> Option<Vec<String>> {
 }
 
 /// Returns the name of a column that has none in the statement.
-pub(super) fn name_of(expr: &Expr) -> String {
+pub(crate) fn name_of(expr: &Expr) -> String {
     figured(expr).map_or_else(|| NAMELESS.to_owned(), |name| name.text)
 }
 
@@ -93,6 +93,7 @@ fn figured(expr: &Expr) -> Option<Name> {
         Expr::Substring { shorthand, .. } => word(if *shorthand { "substr" } else { "substring" }),
         Expr::Overlay { .. } => word("overlay"),
         Expr::AtTimeZone { .. } => word("timezone"),
+        Expr::BinaryOp { op: BinaryOperator::Overlaps, .. } => word("overlaps"),
         Expr::Trim { trim_where, .. } => word(match trim_where {
             Some(TrimWhereField::Leading) => "ltrim",
             Some(TrimWhereField::Trailing) => "rtrim",

@@ -5,12 +5,14 @@
 
 mod arrays;
 mod boolean_text;
+mod cast_names;
 mod casts;
 mod columns;
 mod empty;
 mod forms;
 mod functions;
 mod headings;
+mod keywords;
 mod listing;
 mod lookup;
 mod membership;
@@ -28,10 +30,11 @@ pub(crate) use arrays::{
     name_comparisons, read as read_array, settle as settle_arrays,
 };
 pub(crate) use boolean_text::planner as truth_planner;
+pub(crate) use cast_names::keep_casts;
 pub(crate) use columns::PG_CATALOG_NAME;
 pub(crate) use forms::normalize_forms;
 pub(crate) use functions::{find as function, is_of_catalog};
-pub(crate) use headings::{folded, headings};
+pub(crate) use headings::{folded, headings, name_of};
 pub(crate) use membership::settle_memberships;
 pub(crate) use output_names::{name_columns, shown as shown_columns};
 pub(crate) use rewrite::rewrite;

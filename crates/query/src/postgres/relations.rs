@@ -8,6 +8,7 @@ use datafusion::catalog::TableProvider;
 use datafusion::common::Result;
 
 use super::columns::{self, System};
+use super::keywords;
 use super::listing::{Cell, Listing};
 use super::objects::{Object, number};
 use super::server::{DATABASE_OID, OWNER, OWNER_OID, SCHEMAS, SETTINGS, schema_oid, user_oid};
@@ -176,9 +177,37 @@ pub(super) fn pg_catalog(tables: &OpenTables, table: &System) -> Result<Arc<dyn 
                 ]);
             })
         }
+        "pg_stat_activity" => rows.row([
+            ("datid", DATABASE_OID.into()),
+            ("datname", tables.catalog().into()),
+            ("pid", process_id().into()),
+            ("usesysid", user_oid(tables.user()).into()),
+            ("usename", tables.user().into()),
+            ("state", "active".into()),
+            ("backend_type", "client backend".into()),
+        ]),
+        "pg_stat_user_tables" => {
+            relations(tables)?
+                .iter()
+                .filter(|relation| relation.kind() == "r" && relation.schema == SCHEMA)
+                .for_each(|relation| {
+                    rows.row([
+                        ("relid", relation.object.oid.into()),
+                        ("schemaname", relation.schema.into()),
+                        ("relname", relation.object.name.as_str().into()),
+                        ("n_live_tup", relation.object.rows.into()),
+                    ]);
+                });
+        }
+        "pg_keywords" => keywords::list(&mut rows),
         _ => {}
     }
     rows.table()
+}
+
+/// The number that stands for every session: they are threads of one process.
+pub(super) fn process_id() -> i64 {
+    std::process::id().into()
 }
 
 fn namespaces(rows: &mut Listing) {

@@ -12,7 +12,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::casts::{object_cast, operator, type_of_catalog};
-use super::{columns, empty, functions};
+use super::{columns, empty, functions, keywords};
 use crate::functions::Functions;
 use crate::parsed::{call, last_part, literal, named, parsed, parsed_query, take};
 use crate::walk::{walk, walk_mut};
@@ -48,7 +48,7 @@ impl Visitor for Search {
     type Break = ();
 
     fn pre_visit_relation(&mut self, name: &ObjectName) -> ControlFlow<()> {
-        stop_if(is_table_of_catalog(name))
+        stop_if(is_table_of_catalog(name) || last_part(name) == keywords::FUNCTION)
     }
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
@@ -136,8 +136,20 @@ impl VisitorMut for Rewrite<'_> {
     }
 
     fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
-        if let TableFactor::Table { name, args: Some(_), .. } = factor {
+        if let TableFactor::Table { name, args, alias, .. } = factor
+            && args.is_some()
+        {
             unqualify(name);
+            if last_part(name) == keywords::FUNCTION {
+                alias.get_or_insert_with(|| TableAlias {
+                    explicit: true,
+                    name: Ident::new(keywords::FUNCTION),
+                    columns: Vec::new(),
+                    at: None,
+                });
+                (*name, *args) = (named(keywords::TABLE), None);
+                return ControlFlow::Continue(());
+            }
             if let Some(derived) = self.table_of_function(factor) {
                 *factor = derived;
             }

@@ -3,15 +3,16 @@
 //! A number is rounded to an integer. A text may have blanks around a number. The text of a value is the one that PostgreSQL
 //! writes.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     ArrowPrimitiveType, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
 };
-use arrow_array::{Array, ArrayRef, PrimitiveArray};
+use arrow_array::{Array, ArrayRef, PrimitiveArray, StringArray};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef};
-use datafusion::arrow::compute::cast;
+use datafusion::arrow::compute::{CastOptions, cast, cast_with_options};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::expr::Cast;
@@ -34,6 +35,8 @@ pub(super) fn function(from: &DataType, to: &DataType) -> Option<Arc<ScalarUDF>>
         (from, DataType::Float32 | DataType::Float64) => from.is_string(),
         // DataFusion takes the time of day for sorted where the times are.
         (DataType::Timestamp(..), DataType::Time32(_) | DataType::Time64(_)) => true,
+        // A condition beside it may check the text.
+        (from, to) if from.is_string() => to.is_temporal() || *to == DataType::Boolean,
         _ => false,
     };
     is_known.then(|| {
@@ -42,14 +45,11 @@ pub(super) fn function(from: &DataType, to: &DataType) -> Option<Arc<ScalarUDF>>
     })
 }
 
-/// Converts a constant text to a time. The text is first rewritten to a form that DataFusion reads as PostgreSQL does.
+/// Converts a constant text to a time or an interval. The text is first rewritten to a form that DataFusion reads as PostgreSQL does.
 pub(super) fn of_constant(mut cast: Cast) -> Transformed<Expr> {
-    let DataType::Timestamp(_, zone) = cast.field.data_type() else {
-        return Transformed::no(Expr::Cast(cast));
-    };
     let text = match &*cast.expr {
         Expr::Literal(value, _) => {
-            value.try_as_str().flatten().and_then(|text| literals::time(text, zone.is_some()))
+            value.try_as_str().flatten().and_then(|text| rewritten(text, cast.field.data_type()))
         }
         _ => None,
     };
@@ -58,7 +58,16 @@ pub(super) fn of_constant(mut cast: Cast) -> Transformed<Expr> {
     Transformed::yes(Expr::Cast(cast))
 }
 
-/// Whether a call reads a number from text, which a condition beside it may check.
+/// Returns the text of a value as DataFusion reads it; `None` if it needs no change.
+fn rewritten(text: &str, to: &DataType) -> Option<String> {
+    match to {
+        DataType::Timestamp(_, zone) => literals::time(text, zone.is_some()),
+        DataType::Interval(_) => literals::interval(text),
+        _ => None,
+    }
+}
+
+/// Whether a call reads a value from text, which a condition beside it may check.
 pub(super) fn reads_text(function: &ScalarUDF) -> bool {
     function.inner().downcast_ref::<Converted>().is_some_and(|converted| converted.reads_text)
 }
@@ -79,6 +88,10 @@ impl ScalarUDFImpl for Converted {
             DataType::Float32 => "to_real",
             DataType::Float64 => "to_double",
             DataType::Time32(_) | DataType::Time64(_) => "to_time",
+            DataType::Timestamp(..) => "to_timestamp_of_text",
+            DataType::Date32 | DataType::Date64 => "to_date_of_text",
+            DataType::Interval(_) | DataType::Duration(_) => "to_interval",
+            DataType::Boolean => "to_boolean",
             _ => "to_text",
         }
     }
@@ -122,10 +135,11 @@ fn convert(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowError> {
         DataType::Int16 => integers::<Int16Type>(array, to),
         DataType::Int32 => integers::<Int32Type>(array, to),
         DataType::Int64 => integers::<Int64Type>(array, to),
-        DataType::Time32(_) | DataType::Time64(_) => cast(array, to),
         DataType::Float32 if *array.data_type() == DataType::Float64 => short_floats(array),
         DataType::Float32 => floats_of_text::<Float32Type>(array, to),
-        _ => floats_of_text::<Float64Type>(array, to),
+        DataType::Float64 => floats_of_text::<Float64Type>(array, to),
+        _ if array.data_type().is_string() => of_texts(array, to),
+        _ => cast(array, to),
     }
 }
 
@@ -222,6 +236,17 @@ where
         text.map(number).transpose()
     });
     Ok(Arc::new(read.collect::<Result<PrimitiveArray<T>, _>>()?))
+}
+
+/// Reads times, intervals and truth values.
+fn of_texts(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowError> {
+    let texts = cast(array, &DataType::Utf8View)?;
+    let texts: StringArray = texts
+        .as_string_view()
+        .iter()
+        .map(|text| text.map(|text| rewritten(text, to).map_or(Cow::Borrowed(text.trim()), Cow::Owned)))
+        .collect();
+    cast_with_options(&texts, to, &CastOptions { safe: false, ..Default::default() })
 }
 
 fn no_number(text: &str, to: &DataType) -> ArrowError {

@@ -3,6 +3,10 @@
 //! DataFusion reads `2026-01-01T12:00:00Z`. PostgreSQL also reads a time without seconds, an offset of hours, and a blank before
 //! the offset, and it ignores the offset where a time has no zone. DataFusion refuses a text that is not known here.
 
+use model::Interval;
+
+use crate::values::interval_text;
+
 /// Returns a time as DataFusion reads it; `None` if the text needs no change.
 pub(super) fn time(text: &str, has_zone: bool) -> Option<String> {
     let trimmed = text.trim();
@@ -58,38 +62,10 @@ fn offset(zone: &str) -> Option<String> {
     (is_number(hours) && is_number(minutes)).then(|| format!("{sign}{hours:0>2}:{minutes:0>2}"))
 }
 
-/// Writes the time of day in an interval with units: `1 day 2:03:04` becomes `1 day 2 hours 03 minutes 04 seconds`.
+/// Returns an interval as DataFusion reads it.
 pub(super) fn interval(text: &str) -> Option<String> {
-    if !text.contains(':') {
-        return None;
-    }
-    let mut words: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        if !word.contains(':') {
-            words.push(word.to_owned());
-            continue;
-        }
-        // A number without a unit before the time counts days.
-        if words.last().is_some_and(|last| last.parse::<i64>().is_ok()) {
-            words.push("days".into());
-        }
-        let (sign, clock) = match word.strip_prefix('-') {
-            Some(clock) => ("-", clock),
-            None => ("", word.strip_prefix('+').unwrap_or(word)),
-        };
-        let parts: Vec<&str> = clock.split(':').collect();
-        let [hours, minutes, seconds @ ..] = parts.as_slice() else { return None };
-        let seconds = match seconds {
-            [] => "0",
-            [seconds] => seconds,
-            _ => return None,
-        };
-        for (count, unit) in [(*hours, "hours"), (*minutes, "minutes"), (seconds, "seconds")] {
-            count.parse::<f64>().ok().filter(|count| *count >= 0.0)?;
-            words.push(format!("{sign}{count} {unit}"));
-        }
-    }
-    Some(words.join(" "))
+    let Interval { months, days, micros } = interval_text::read(text)?;
+    Some(format!("{months} months {days} days {micros} microseconds"))
 }
 
 #[cfg(test)]
@@ -113,10 +89,8 @@ mod tests {
     }
 
     #[test]
-    fn times_of_day_in_intervals_get_units() {
-        assert_eq!(interval("1 day 2:03:04.5").as_deref(), Some("1 day 2 hours 03 minutes 04.5 seconds"));
-        assert_eq!(interval("1 -2:03").as_deref(), Some("1 days -2 hours -03 minutes -0 seconds"));
-        assert_eq!(interval("1 day"), None);
+    fn intervals_become_those_of_the_library() {
+        assert_eq!(interval("1 day 2:03:04.5").as_deref(), Some("0 months 1 days 7384500000 microseconds"));
         assert_eq!(interval("1:x"), None);
     }
 }

@@ -17,6 +17,7 @@ mod sort_keys;
 pub(crate) mod spans;
 pub(crate) mod syntax;
 pub(crate) mod text;
+mod window_keys;
 
 pub(crate) use in_lists::keep_apart as keep_lists_apart;
 pub(crate) use rules::analyzer;

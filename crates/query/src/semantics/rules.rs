@@ -16,7 +16,7 @@ use crate::QueryError;
 use crate::functions::maths;
 
 use super::call::call;
-use super::{arithmetic, casts, guards, numeric, sort_keys, spans};
+use super::{arithmetic, casts, guards, numeric, sort_keys, spans, window_keys};
 
 /// Returns DataFusion's analyzer with our rules around it.
 pub(crate) fn analyzer() -> Analyzer {
@@ -86,6 +86,10 @@ fn before(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             spans::computed(binary, schema).map(Transformed::yes)
         }
         Expr::Cast(cast) => Ok(casts::of_constant(cast)),
+        Expr::WindowFunction(mut window) => {
+            let is_changed = window_keys::replace(&mut window, schema)?;
+            Ok(Transformed::new_transformed(Expr::WindowFunction(window), is_changed))
+        }
         Expr::ScalarFunction(call) if ["concat", "concat_ws"].contains(&call.func.name()) => {
             Ok(with_letters(call, schema))
         }
@@ -184,6 +188,13 @@ fn of_cast(mut cast: Cast, schema: &DFSchema) -> Result<Transformed<Expr>> {
     {
         // Rounds a constant as numeric.
         cast.expr = Box::new(lit(number.round()));
+    }
+    // DataFusion has casted texts that are compared with times.
+    let is_text = |value: &ScalarValue| value.try_as_str().is_some();
+    if matches!(&*cast.expr, Expr::Literal(value, _) if is_text(value))
+        && cast.field.data_type().is_temporal()
+    {
+        return Ok(casts::of_constant(cast));
     }
     let function =
         cast.expr.get_type(schema).ok().and_then(|from| casts::function(&from, cast.field.data_type()));

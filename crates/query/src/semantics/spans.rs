@@ -43,12 +43,17 @@ pub(super) fn compared(binary: &BinaryExpr, schema: &DFSchema) -> Option<Expr> {
     if !compares || !is_interval(&binary.left, schema) || !is_interval(&binary.right, schema) {
         return None;
     }
-    let length = |expr: &Expr| Box::new(call(&function(), vec![expr.clone()]));
+    let length = |expr: &Expr| Box::new(length(expr.clone()));
     Some(Expr::BinaryExpr(BinaryExpr {
         left: length(&binary.left),
         op: binary.op,
         right: length(&binary.right),
     }))
+}
+
+/// The length of an interval in microseconds.
+pub(super) fn length(interval: Expr) -> Expr {
+    call(&function(), vec![interval])
 }
 
 /// Whether a value is an interval with months and days. DataFusion compares intervals of microseconds correctly.
@@ -61,7 +66,7 @@ pub(super) fn in_order(plan: LogicalPlan, schema: &DFSchema) -> Result<LogicalPl
     let LogicalPlan::Sort(mut sort) = plan else { return Ok(plan) };
     for order in &mut sort.expr {
         if is_interval(&order.expr, schema) {
-            order.expr = call(&function(), vec![order.expr.clone()]);
+            order.expr = length(order.expr.clone());
         }
     }
     Ok(LogicalPlan::Sort(sort))

@@ -5,7 +5,8 @@ use std::ops::ControlFlow;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CharacterLength, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentList, FunctionArguments, TableFactor, UnaryOperator, Value, ValueWithSpan, VisitorMut,
+    FunctionArgumentList, FunctionArguments, Query, TableFactor, UnaryOperator, Value, ValueWithSpan,
+    VisitorMut,
 };
 
 use super::literals;
@@ -54,8 +55,25 @@ impl VisitorMut for Rewrite {
             TableFactor::Table { sample: Some(_), .. } | TableFactor::Derived { sample: Some(_), .. } => {
                 self.refuse(QueryError::unsupported("TABLESAMPLE"))
             }
+            TableFactor::Table { with_ordinality: true, .. }
+            | TableFactor::Function { with_ordinality: true, .. } => {
+                let message =
+                    "WITH ORDINALITY of anything but unnest(list); write row_number() OVER (ORDER BY ...)";
+                self.refuse(QueryError::unsupported(message))
+            }
+            TableFactor::UNNEST { with_ordinality: true, array_exprs, .. } if array_exprs.len() != 1 => {
+                self.refuse(QueryError::unsupported("WITH ORDINALITY of several lists"))
+            }
             _ => ControlFlow::Continue(()),
         }
+    }
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        if query.fetch.as_ref().is_some_and(|fetch| fetch.with_ties) {
+            let message = "FETCH ... WITH TIES; select rank() OVER (ORDER BY ...) in a subquery, and keep the first ranks";
+            return self.refuse(QueryError::unsupported(message));
+        }
+        ControlFlow::Continue(())
     }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
@@ -207,6 +225,9 @@ fn rewritten(expr: &mut Expr) -> Result<(), QueryError> {
             let message = "a constant as a key of ROLLUP, CUBE or GROUPING SETS; write the expression";
             return Err(QueryError::unsupported(message));
         }
+        Expr::Rollup(keys) | Expr::Cube(keys) if has_repeats(keys) => {
+            return Err(QueryError::unsupported("a key twice in ROLLUP or CUBE; write it once"));
+        }
         // All bits of -1 are set.
         Expr::UnaryOp { op: UnaryOperator::BitwiseNot, expr: bits } => {
             let ones = Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(number(1)) };
@@ -216,7 +237,16 @@ fn rewritten(expr: &mut Expr) -> Result<(), QueryError> {
         Expr::BinaryOp { left, op: BinaryOperator::PGStartsWith, right } => {
             *expr = call("starts_with", vec![take(left), take(right)]);
         }
-        Expr::Interval(interval) => {
+        Expr::BinaryOp { left, op: BinaryOperator::Overlaps, right } => {
+            let ends = |side: &mut Expr| match side {
+                Expr::Tuple(ends) if ends.len() == 2 => Ok(std::mem::take(ends)),
+                _ => Err(QueryError::unsupported(
+                    "OVERLAPS of anything but pairs: (start, end) OVERLAPS (start, end)",
+                )),
+            };
+            *expr = call("times_overlap", [ends(left)?, ends(right)?].concat());
+        }
+        Expr::Interval(interval) if interval.leading_field.is_none() => {
             if let Some(text) = constant(&interval.value).and_then(|text| literals::interval(&text)) {
                 *interval.value = text_of(text);
             }
@@ -249,6 +279,11 @@ fn rewritten(expr: &mut Expr) -> Result<(), QueryError> {
     Ok(())
 }
 
+fn has_repeats(keys: &[Vec<Expr>]) -> bool {
+    let keys: Vec<&Expr> = keys.iter().flatten().collect();
+    keys.iter().enumerate().any(|(index, key)| keys[..index].contains(key))
+}
+
 /// Applies the length or the precision of types, which DataFusion ignores: text is cut and times are rounded.
 fn with_length(inner: &mut Box<Expr>, data_type: &mut DataType) -> Result<Option<Expr>, QueryError> {
     Ok(match data_type {
@@ -261,6 +296,8 @@ fn with_length(inner: &mut Box<Expr>, data_type: &mut DataType) -> Result<Option
         DataType::Char(_) | DataType::Character(_) => {
             return Err(QueryError::unsupported("the type character(n); write text or varchar(n)"));
         }
+        // Documents are text here.
+        DataType::JSON | DataType::JSONB => Some(cast(take(inner), DataType::Text)),
         DataType::Timestamp(precision @ Some(_), _) => {
             let places = precision.take().unwrap_or_default();
             let data_type = data_type.clone();

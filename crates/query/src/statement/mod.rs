@@ -4,6 +4,7 @@ mod check_count;
 mod deletion;
 mod nesting;
 mod size;
+mod trim;
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -42,7 +43,8 @@ fn parse_one(sql: &str) -> Result<Statement, QueryError> {
         });
     }
     nesting::check(sql)?;
-    let mut statements = DFParserBuilder::new(sql)
+    let sql = trim::with_blanks(sql);
+    let mut statements = DFParserBuilder::new(&*sql)
         .with_dialect(&PostgreSqlDialect {})
         .with_recursion_limit(NESTING_MAX)
         .build()

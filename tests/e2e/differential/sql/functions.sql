@@ -16,7 +16,6 @@ SELECT width_bucket(5.35::float8, 0.024, 10.06, 5)
 SELECT ln(0::float8)
 -- differs: pg_typeof is absent
 SELECT pg_typeof(1)
--- differs: the types json and jsonb are absent; documents are text
 SELECT doc::json ->> 'a' FROM readings WHERE doc IS NOT NULL ORDER BY device, ts
 -- differs: the types json and jsonb are absent; documents are text
 SELECT doc::jsonb -> 'b' ->> 0 FROM readings WHERE doc LIKE '%"b"%' ORDER BY device, ts

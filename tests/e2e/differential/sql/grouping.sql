@@ -95,3 +95,8 @@ SELECT * FROM (SELECT device, gear, count(*) AS n FROM readings WHERE device = '
 SELECT gear, row_number() OVER (PARTITION BY device ORDER BY gear, n) FROM (SELECT device, gear, count(*) AS n FROM readings WHERE device = 'tram' GROUP BY ROLLUP (device, gear)) s ORDER BY 1, 2
 -- differs: a constant as a key of ROLLUP is refused
 SELECT gear, 1, count(*) FROM readings GROUP BY ROLLUP (gear, 1)
+SELECT percentile_cont(0.123456789) WITHIN GROUP (ORDER BY built) FROM vehicles
+SELECT device, percentile_cont(0.333333333) WITHIN GROUP (ORDER BY speed) FROM readings GROUP BY device ORDER BY device
+SELECT device, sum(ts - timestamptz '2026-01-14 19:00:00+00'), avg(ts - timestamptz '2026-01-14 19:00:00+00') FROM readings GROUP BY device ORDER BY device
+SELECT string_agg(device, ',' ORDER BY device), string_agg(device, ',' ORDER BY device DESC), array_agg(device ORDER BY built) FROM vehicles
+SELECT ts::date, ts::time, max(built), max(built::text) FROM vehicles GROUP BY 1, 2

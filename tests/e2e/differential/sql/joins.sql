@@ -89,3 +89,11 @@ SELECT count(*) FROM readings r LEFT JOIN vehicles v ON r.device = v.device WHER
 SELECT count(*) FROM readings r LEFT JOIN vehicles v ON r.device = v.device WHERE v.device LIKE 'b%' OR v.depot = 'south'
 SELECT count(*) FROM readings r LEFT JOIN vehicles v ON r.device = v.device WHERE coalesce(v.device, 'none') = 'none'
 SELECT count(*) FROM vehicles v FULL JOIN readings r ON r.device = v.device WHERE length(v.device) > 3 AND length(r.device) > 3
+SELECT device, count(*) FROM readings RIGHT JOIN vehicles USING (device) GROUP BY device ORDER BY device
+SELECT device, r.device, v.device FROM readings r FULL JOIN vehicles v USING (device) WHERE r.ts IS NULL OR v.ts IS NULL ORDER BY 1, 2, 3
+SELECT device FROM readings r FULL JOIN vehicles v USING (device) WHERE device LIKE 's%'
+SELECT * FROM vehicles b JOIN vehicles a USING (device) ORDER BY device
+SELECT * FROM vehicles a RIGHT JOIN (SELECT device, max(gear) AS gear FROM readings GROUP BY device) z USING (device) ORDER BY device
+SELECT * FROM vehicles NATURAL FULL JOIN (SELECT device, max(gear) AS gear FROM readings GROUP BY device) z ORDER BY device
+SELECT device, a.built, b.built, c.built FROM vehicles a JOIN vehicles b USING (device) JOIN vehicles c USING (device) ORDER BY device
+SELECT j.device FROM (vehicles a FULL JOIN (SELECT 'zz' AS device) b USING (device)) AS j ORDER BY 1

@@ -35,7 +35,6 @@ SELECT 1, 1, count(*) FROM readings GROUP BY 1, 2
 SELECT 'a', 'a', device FROM vehicles GROUP BY 1, 2, 3 ORDER BY 3
 SELECT a.device, b.device FROM vehicles a JOIN vehicles b ON a.device = b.device ORDER BY 1
 SELECT * FROM vehicles a JOIN vehicles b ON a.device = b.device ORDER BY a.device
--- differs: * over a join with USING has the columns in the order of the tables
 SELECT * FROM vehicles a JOIN vehicles b USING (device) ORDER BY device
 SELECT DISTINCT device, device FROM vehicles ORDER BY device
 SELECT gear::text FROM readings WHERE device = 'tram' ORDER BY gear, ts

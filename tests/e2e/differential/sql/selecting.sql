@@ -116,3 +116,8 @@ SELECT 'x'::int
 SELECT 'maybe'::bool
 SELECT '2026-13-01'::date
 SELECT ''::int
+SELECT device, -built AS built FROM vehicles ORDER BY built % 5, device LIMIT 3
+SELECT device, max(gear) AS gear FROM readings GROUP BY device ORDER BY max(gear), device
+SELECT built FROM (SELECT -built AS built FROM vehicles ORDER BY built + 0 LIMIT 2) s ORDER BY 1
+SELECT count(*) FROM readings WHERE ts BETWEEN '2026-01-15 08:05' AND '2026-01-15 08:07'
+SELECT count(*) FROM readings WHERE note ~ '^[0-9]{4}-' AND note::date > '2020-01-01'
