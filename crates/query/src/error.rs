@@ -259,6 +259,10 @@ fn from_plan(message: &str) -> QueryError {
         {
             QueryError::UnknownFunction { message: message.to_owned() }
         }
+        // The engine has lost an order on the way to the aggregate, and notices it before it runs the plan.
+        None if message.contains("does not satisfy order requirements") => {
+            QueryError::unsupported("these aggregates in this order; compute their arguments in a subquery")
+        }
         None => QueryError::Invalid { message: message.to_owned() },
     }
 }
