@@ -8,7 +8,7 @@ use percent_encoding::percent_decode_str;
 
 /// What follows `/streaming/`. Clients of GSN encode it like a form: `+` is a blank, and `%2B` a plus sign.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct StreamPath {
+pub(in super::super) struct StreamPath {
     pub(super) statement: String,
     /// Empty if the path has no time.
     pub(super) start: String,
