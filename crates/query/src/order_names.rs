@@ -11,11 +11,12 @@ use datafusion::common::{Column, Result};
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection, Sort};
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    self, OrderBy, OrderByKind, Query, SelectItem, SetExpr, Visitor, VisitorMut,
+    self, OrderBy, OrderByExpr, OrderByKind, Query, SelectItem, SetExpr, Visitor, VisitorMut,
 };
 
 use crate::QueryError;
-use crate::parsed::number;
+use crate::functions::kept_cast;
+use crate::parsed::{call, number};
 use crate::postgres::{folded, name_of};
 use crate::walk::{walk, walk_mut};
 
@@ -38,10 +39,11 @@ impl VisitorMut for Positions {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        if let SetExpr::Select(select) = &*query.body
+        if let SetExpr::Select(select) = &mut *query.body
             && let Some(OrderBy { kind: OrderByKind::Expressions(keys), .. }) = &mut query.order_by
         {
             keys.iter_mut().for_each(|key| to_position(&mut key.expr, &select.projection));
+            select.projection.iter_mut().for_each(|item| keep_apart(item, keys));
         }
         ControlFlow::Continue(())
     }
@@ -63,6 +65,48 @@ fn to_position(key: &mut ast::Expr, items: &[SelectItem]) {
             return;
         }
     }
+}
+
+/// Hides an item of the SELECT list that is a part of a key which also has the name of the item: `SELECT 3 AS n FROM t ORDER BY n % 3`.
+/// DataFusion's planner would put the name in place of that part, too: `n % n`.
+fn keep_apart(item: &mut SelectItem, keys: &[OrderByExpr]) {
+    let SelectItem::ExprWithAlias { expr, alias } = item else { return };
+    let name = folded(alias);
+    let is_mixed =
+        |key: &OrderByExpr| key.expr != *expr && names(&key.expr, &name) && has_part(&key.expr, expr);
+    // Calls may be of aggregates, which stay recognisable.
+    if !has_call(expr) && keys.iter().any(is_mixed) {
+        let hidden = std::mem::replace(expr, number(0));
+        *expr = call(kept_cast::NAME, vec![hidden]);
+    }
+}
+
+fn has_part(key: &ast::Expr, part: &ast::Expr) -> bool {
+    struct Search<'a>(&'a ast::Expr);
+    impl Visitor for Search<'_> {
+        type Break = ();
+
+        fn pre_visit_expr(&mut self, expr: &ast::Expr) -> ControlFlow<()> {
+            if expr == self.0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        }
+    }
+    walk(key, &mut Search(part)).is_break()
+}
+
+fn has_call(expr: &ast::Expr) -> bool {
+    struct Search;
+    impl Visitor for Search {
+        type Break = ();
+
+        fn pre_visit_expr(&mut self, expr: &ast::Expr) -> ControlFlow<()> {
+            if matches!(expr, ast::Expr::Function(_)) {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        }
+    }
+    walk(expr, &mut Search).is_break()
 }
 
 /// Whether an expression has a name in it.

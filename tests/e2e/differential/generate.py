@@ -164,9 +164,11 @@ class Generator:
     def rows(self) -> str:
         """Rows of a table in an order of all columns."""
         name, source = self.table()
-        items = [self.value(self.one(*KINDS), source) for _ in range(self.one(1, 2, 3))]
+        kinds = [self.one(*KINDS) for _ in range(self.one(1, 2, 3))]
+        items = [self.value(kind, source) for kind in kinds]
         places = ", ".join(f"{place + 1}{self.one('', ' DESC', ' NULLS FIRST', ' DESC NULLS LAST')}" for place in range(len(items)))
-        distinct = self.one("", "", "DISTINCT ")
+        # 0 and -0 are two values there for DISTINCT.
+        distinct = self.one("", "", "DISTINCT ") if "float" not in kinds else ""
         limit = f" LIMIT {self.one(1, 5, 50)}{self.one('', ' OFFSET 2')}" if self.often(0.3) else ""
         return f"SELECT {distinct}{', '.join(items)} FROM {name}{self.where(source)} ORDER BY {places}{limit}"
 
@@ -176,7 +178,8 @@ class Generator:
         keys = [self.value(self.one(*KINDS), source, 1) for _ in range(self.one(0, 1, 1, 2))]
         items = keys + [self.aggregate(source) for _ in range(self.one(1, 2))]
         group = f" GROUP BY {', '.join(str(place + 1) for place in range(len(keys)))}" if keys else ""
-        if keys and self.often(0.15):
+        # CASE whose condition is constant is refused there.
+        if keys and not any("CASE" in key for key in keys) and self.often(0.15):
             group = f" GROUP BY {self.one('ROLLUP', 'CUBE')} ({', '.join(keys)})"
         having = f" HAVING {self.aggregate(source)} IS NOT NULL" if keys and self.often(0.2) else ""
         return f"SELECT {', '.join(items)} FROM {name}{self.where(source)}{group}{having}"

@@ -83,9 +83,9 @@ async fn chunks_csv_and_indented_json_are_other_forms_of_an_answer() {
     assert_eq!(pretty.json(), server.influx(select, "").await.json());
     let path =
         format!("/query?db=tacho&q={}", encoded("SELECT usage FROM cpu WHERE host = 'b'; SHOW DATABASES"));
-    let csv = server.request("GET", &path).session(&server.session()).header("accept", "application/csv");
+    let csv = server.request("GET", &path).session(&server.session()).header("accept", "text/csv");
     let csv = csv.send().await;
-    assert_eq!(csv.headers["content-type"], "application/csv");
+    assert_eq!(csv.headers["content-type"], "text/csv");
     assert_eq!(
         csv.text(),
         "name,tags,time,usage\ncpu,,1700000005000000000,8\n\nname,tags,name\ndatabases,,tacho\n"
