@@ -15,27 +15,27 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use crate::QueryError;
-use crate::functions::kept_cast;
+use crate::functions::{Functions, kept_cast};
 use crate::parsed::{call, number};
 use crate::postgres::{folded, name_of};
 use crate::walk::{walk, walk_mut};
 
 /// Replaces an expression of ORDER BY that is one of the SELECT list by its position, if it has the name of a column of the answer in it:
 /// `SELECT max(n) AS n FROM t ORDER BY max(n)`. DataFusion's planner would look for the maximum of the maximum.
-pub(crate) fn by_position(statement: &mut Statement) {
+pub(crate) fn by_position(statement: &mut Statement, functions: &Functions) {
     match statement {
         Statement::Statement(statement) => {
             // The visitor never stops early.
-            let _ = walk_mut(&mut **statement, &mut Positions);
+            let _ = walk_mut(&mut **statement, &mut Positions(functions));
         }
-        Statement::Explain(explain) => by_position(&mut explain.statement),
+        Statement::Explain(explain) => by_position(&mut explain.statement, functions),
         _ => {}
     }
 }
 
-struct Positions;
+struct Positions<'a>(&'a Functions);
 
-impl VisitorMut for Positions {
+impl VisitorMut for Positions<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
@@ -43,7 +43,7 @@ impl VisitorMut for Positions {
             && let Some(OrderBy { kind: OrderByKind::Expressions(keys), .. }) = &mut query.order_by
         {
             keys.iter_mut().for_each(|key| to_position(&mut key.expr, &select.projection));
-            select.projection.iter_mut().for_each(|item| keep_apart(item, keys));
+            select.projection.iter_mut().for_each(|item| keep_apart(item, keys, self.0));
         }
         ControlFlow::Continue(())
     }
@@ -69,13 +69,13 @@ fn to_position(key: &mut ast::Expr, items: &[SelectItem]) {
 
 /// Hides an item of the SELECT list that is a part of a key which also has the name of the item: `SELECT 3 AS n FROM t ORDER BY n % 3`.
 /// DataFusion's planner would put the name in place of that part, too: `n % n`.
-fn keep_apart(item: &mut SelectItem, keys: &[OrderByExpr]) {
+fn keep_apart(item: &mut SelectItem, keys: &[OrderByExpr], functions: &Functions) {
     let SelectItem::ExprWithAlias { expr, alias } = item else { return };
     let name = folded(alias);
     let is_mixed =
         |key: &OrderByExpr| key.expr != *expr && names(&key.expr, &name) && has_part(&key.expr, expr);
-    // Calls may be of aggregates, which stay recognisable.
-    if !has_call(expr) && keys.iter().any(is_mixed) {
+    // Aggregates stay recognisable.
+    if !aggregates(expr, functions) && keys.iter().any(is_mixed) {
         let hidden = std::mem::replace(expr, number(0));
         *expr = call(kept_cast::NAME, vec![hidden]);
     }
@@ -93,20 +93,24 @@ fn has_part(key: &ast::Expr, part: &ast::Expr) -> bool {
     walk(key, &mut Search(part)).is_break()
 }
 
-fn has_call(expr: &ast::Expr) -> bool {
-    struct Search;
-    impl Visitor for Search {
+/// Whether an expression calls a function for several rows.
+fn aggregates(expr: &ast::Expr, functions: &Functions) -> bool {
+    struct Search<'a>(&'a Functions);
+    impl Visitor for Search<'_> {
         type Break = ();
 
         fn pre_visit_expr(&mut self, expr: &ast::Expr) -> ControlFlow<()> {
-            if matches!(expr, ast::Expr::Function(_)) {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
+            match expr {
+                ast::Expr::Function(call)
+                    if call.over.is_some() || self.0.aggregate.contains_key(&name_of(expr)) =>
+                {
+                    ControlFlow::Break(())
+                }
+                _ => ControlFlow::Continue(()),
             }
         }
     }
-    walk(expr, &mut Search).is_break()
+    walk(expr, &mut Search(functions)).is_break()
 }
 
 /// Whether an expression has a name in it.

@@ -48,7 +48,7 @@ impl Planner {
         postgres::rewrite(&mut statement, &self.environment.functions);
         postgres::name_comparisons(&mut statement);
         postgres::normalize_forms(&mut statement);
-        order_names::by_position(&mut statement);
+        order_names::by_position(&mut statement, &self.environment.functions);
         postgres::keep_casts(&mut statement, &self.environment.functions);
         gapfill::name_fills(&mut statement);
         // If the planner refuses the narrowed statement, it also refuses the original one, with an error in the words of the user.

@@ -140,7 +140,7 @@ class Generator:
         """A window function; rows have the order of `key`, which is unique."""
         value = self.value(self.one("text", "int", "float"), source, 1)
         call = self.one("row_number()", "count(*)", f"count({value})", f"max({value})", f"min({value})", f"lag({value})", f"lead({value})", f"first_value({value})", f"last_value({value})")
-        partition = f"PARTITION BY {self.value(self.one('text', 'bool', 'int'), source, 1)} " if self.often(0.6) else ""
+        partition = f"PARTITION BY {self.value(self.one('text', 'bool', 'int'), source, 0)} " if self.often(0.6) else ""
         framed = not call.startswith(("row_number", "lag", "lead"))
         frame = self.one("", " ROWS BETWEEN 2 PRECEDING AND CURRENT ROW", " ROWS BETWEEN CURRENT ROW AND 1 FOLLOWING", " ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING")
         return f"{call} OVER ({partition}ORDER BY {key}{frame if framed else ''})"

@@ -91,12 +91,22 @@ fn condition(expr: Expr, condition_use: ConditionUse, functions: &Functions) -> 
     }
 }
 
-/// Whether DataFusion's join drops the right rows. Its join for NOT IN has one key, from each side.
+/// Whether DataFusion's join drops the right rows. Its join for NOT IN has one key, from each side. A key that the optimizer finds to be
+/// constant would become a filter, which drops the NULL of the other side: so the key is a column.
 fn is_joined(membership: &InSubquery, condition_use: ConditionUse) -> bool {
     !membership.negated
         || (condition_use == ConditionUse::Conjunct
             && membership.subquery.outer_ref_columns.is_empty()
-            && !membership.expr.column_refs().is_empty())
+            && is_column(&membership.expr))
+}
+
+fn is_column(expr: &Expr) -> bool {
+    match expr {
+        Expr::Column(_) => true,
+        Expr::Cast(cast) => is_column(&cast.expr),
+        Expr::Alias(alias) => is_column(&alias.expr),
+        _ => false,
+    }
 }
 
 /// Rewrites an expression in which the result of a membership may be NULL.
