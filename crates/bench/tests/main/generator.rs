@@ -88,16 +88,19 @@ fn messages_that_wait_behind_a_stall_are_counted_from_their_intended_time() {
 }
 
 /// The worker polls ten times per second, and sends then. Without the kernel's timestamps every answer would have taken
-/// until the next poll.
+/// until the next poll, in every run. A machine with other work answers late now and then.
 #[test]
 fn an_answer_that_is_read_later_counts_from_when_it_came() {
     let acker = Acker::start(Behaviour::default());
     let mut plan = plan(&acker, 20, open(200.0));
     plan.tick_us = 100_000;
-    let recorder = run_quietly(&plan).unwrap().recorder;
-    assert_eq!((recorder.counts.completed, recorder.counts.errors_total()), (200, 0));
-    let service_us = recorder.clocks.service.quantile_us(0.5);
-    assert!(service_us < 50_000, "{service_us} us");
+    let median_us = || {
+        let recorder = run_quietly(&plan).unwrap().recorder;
+        assert_eq!((recorder.counts.completed, recorder.counts.errors_total()), (200, 0));
+        recorder.clocks.service.quantile_us(0.5)
+    };
+    let medians_us: Vec<_> = std::iter::repeat_with(median_us).take(5).collect();
+    assert!(medians_us.iter().any(|median_us| *median_us < 50_000), "{medians_us:?} us");
 }
 
 #[test]
