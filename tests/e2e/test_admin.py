@@ -2,6 +2,7 @@
 
 import re
 import stat
+import subprocess
 
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as plain
@@ -89,3 +90,16 @@ def test_one_line_per_listener_then_ready(own_server):
     told = [line for line in server.lines if re.match(r"listening |ready$", line)]
     assert told == [f"listening mqtt 127.0.0.1:{server.mqtt}", f"listening http 127.0.0.1:{server.http}", "ready"]
     server.stop()
+
+
+def test_metrics_are_what_prometheus_expects(server, device):
+    """Prometheus' own check finds nothing in the older format; its parser of OpenMetrics reads the newer one."""
+    server.api.session.post(f"{server.url}/api/v1/{device.token}/telemetry", json={"a": 1}, timeout=60)
+    reply = server.api.session.get(server.url + "/metrics", timeout=60)
+    checked = subprocess.run(["promtool", "check", "metrics"], input=reply.text, capture_output=True, text=True, timeout=60)
+    assert checked.returncode == 0 and not checked.stdout + checked.stderr, checked
+    newer = server.api.session.get(server.url + "/metrics", headers={"Accept": "application/openmetrics-text"}, timeout=60)
+    assert "openmetrics" in newer.headers["Content-Type"]
+    families = {family.name: family for family in openmetrics(newer.text)}
+    assert families["process_resident_memory_bytes"].samples[0].value > 1_000_000
+    assert families["tacho_build"].samples[0].labels["version"]

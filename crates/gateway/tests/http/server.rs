@@ -31,12 +31,19 @@ async fn health_readiness_and_status_are_reported() {
 }
 
 #[tokio::test]
-async fn metrics_have_the_format_of_prometheus() {
+async fn metrics_have_the_format_that_the_client_names() {
     let server = Server::start().await;
+    let open = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    let reply = server.request("GET", "/metrics").header("Accept", open).send().await;
+    assert_eq!(reply.headers["content-type"], open);
+    assert!(reply.text().ends_with("# EOF\n") && reply.text().contains("# TYPE tacho_points counter\n"));
     let reply = server.request("GET", "/metrics").send().await;
-    assert_eq!(reply.headers["content-type"], "application/openmetrics-text; version=1.0.0; charset=utf-8");
-    assert!(reply.text().ends_with("# EOF\n"));
+    assert_eq!(reply.headers["content-type"], "text/plain; version=0.0.4; charset=utf-8");
+    assert!(!reply.text().contains("# EOF") && reply.text().contains("# TYPE tacho_points_total counter\n"));
     assert!(reply.text().contains("tacho_connections{door=\"http\"} 1\n"), "this connection is open");
+    assert!(
+        reply.text().contains("\nprocess_open_fds ") && reply.text().contains("\ntacho_build_info{version=")
+    );
     server.stop().await;
 }
 
@@ -50,7 +57,7 @@ async fn metrics_are_compressed_for_clients_that_accept_it() {
     assert!(reply.body.len() * 2 < plain.body.len(), "{} of {} bytes", reply.body.len(), plain.body.len());
     let mut text = String::new();
     GzDecoder::new(reply.body.as_slice()).read_to_string(&mut text).unwrap();
-    assert!(text.ends_with("# EOF\n"), "{text}");
+    assert!(text.contains("\ntacho_points_total 0\n"), "{text}");
     server.stop().await;
 }
 

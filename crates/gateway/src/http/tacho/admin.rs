@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use hub::registry::DEFAULT_NAME;
 use serde_json::{Map, Value, json};
@@ -52,13 +52,6 @@ fn few_files_left(state: &HttpState) -> Option<String> {
              ulimit -n) before new connections are refused"
         )
     })
-}
-
-/// `GET /metrics`, for Prometheus.
-pub(crate) async fn metrics(State(state): State<Arc<HttpState>>) -> Response {
-    const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    let text = state.hub.metrics_text();
-    ([(header::CONTENT_TYPE, HeaderValue::from_static(OPEN_METRICS))], text).into_response()
 }
 
 /// `GET /api/status`: version, counters, sizes and some settings of the server.

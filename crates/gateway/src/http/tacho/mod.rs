@@ -7,7 +7,9 @@ pub(crate) mod dashboard;
 mod databases;
 mod devices;
 mod maintenance;
+mod metrics;
 pub(crate) mod openapi;
+mod process_series;
 mod sql;
 mod tenant_limits;
 mod tenants;
@@ -71,5 +73,5 @@ fn operating() -> Routes {
         .get("/api/status", admin::status)
         .get("/healthz", admin::alive)
         .get("/readyz", admin::ready)
-        .get_compressed("/metrics", admin::metrics)
+        .get_compressed("/metrics", metrics::metrics)
 }
