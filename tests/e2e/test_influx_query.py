@@ -329,6 +329,22 @@ def test_a_query_without_a_login_is_refused_and_an_open_server_answers(server, o
     opened = own_server(env={"TACHO_TIME_SERIES_OPEN": "true"})
     reply = requests.get(f"{opened.url}/query?q=SHOW+DATABASES", timeout=60)
     assert reply.json()["results"][0]["series"][0]["values"] == [["tacho"]]
+    # Nobody is asked there: a wrong login does not matter.
+    for login in ({"u": "root", "p": "root"}, {"u": "admin@tachograph.local", "p": "wrong"}):
+        assert requests.get(f"{opened.url}/query?q=SHOW+DATABASES", params=login, timeout=60).status_code == 200
+    wrong = requests.get(f"{opened.url}/query?q=SHOW+DATABASES", headers={"Authorization": "Token tacho_wrong"}, timeout=60)
+    assert wrong.status_code == 200
+    assert "error authorizing" in requests.post(f"{opened.url}/query", data={"q": "DROP DATABASE none"}, timeout=60).json()["error"]
+
+
+def test_the_administrator_chooses_the_role_on_an_open_server(own_server):
+    opened = own_server(env={"TACHO_TIME_SERIES_OPEN": "true", "TACHO_TIME_SERIES_OPEN_ROLE": "administrator"})
+
+    def ask(query):
+        return requests.post(f"{opened.url}/query", data={"q": query}, timeout=60).json()["results"][0]
+
+    assert "error" not in ask("CREATE DATABASE bench") and "error" not in ask("DROP DATABASE bench")
+    assert ask("SHOW DATABASES")["series"][0]["values"] == [["tacho"]]
 
 
 def test_flux_is_refused_in_its_shape(server):
